@@ -1,0 +1,101 @@
+"""Protocol 1 of the knowledge-provider boundary, and the runtime that keeps retrieval safe."""
+
+from qak_core._urls import public_url
+from qak_core.answers import AnswerResult, Citation, KnowledgeAnswer
+from qak_core.composition import choose_provider
+from qak_core.errors import (
+    AdapterConflict,
+    AdapterLoadError,
+    AdapterNotFound,
+    CompositionError,
+    KnowledgeBaseUnknown,
+    KnowledgeBusy,
+    KnowledgeCancelled,
+    KnowledgeClosed,
+    KnowledgeError,
+    KnowledgeFailed,
+    KnowledgeFiltersUnsupported,
+    KnowledgeInvalidRequest,
+    KnowledgeInvalidResponse,
+    KnowledgeOwnerRequired,
+    KnowledgeQueryRequired,
+    KnowledgeRateLimited,
+    KnowledgeTimeout,
+    KnowledgeUnauthorized,
+    KnowledgeUnavailable,
+    KnowledgeUnconfigured,
+    ProviderContractError,
+    QakError,
+    SettingsError,
+)
+from qak_core.normalization import normalize_response
+from qak_core.protocol import (
+    PROTOCOL_VERSION,
+    KnowledgeBase,
+    ProviderDescription,
+    ProviderHealth,
+    RetrievalContext,
+    RetrievalRequest,
+    RetrievalResponse,
+    RetrievalResult,
+    Source,
+)
+from qak_core.provider import KnowledgeManagementProvider, KnowledgeProvider, assert_provider
+from qak_core.registry import AdapterInfo, create_provider, list_adapters, load_adapter
+from qak_core.runtime import KnowledgeRuntime
+from qak_core.signals import CancelSignal
+from qak_core.tool import KnowledgeTool
+from qak_core.wire import from_wire, to_wire
+
+__all__ = [
+    "PROTOCOL_VERSION",
+    "AdapterConflict",
+    "AdapterInfo",
+    "AdapterLoadError",
+    "AdapterNotFound",
+    "AnswerResult",
+    "CancelSignal",
+    "Citation",
+    "CompositionError",
+    "KnowledgeAnswer",
+    "KnowledgeBase",
+    "KnowledgeBaseUnknown",
+    "KnowledgeBusy",
+    "KnowledgeCancelled",
+    "KnowledgeClosed",
+    "KnowledgeError",
+    "KnowledgeFailed",
+    "KnowledgeFiltersUnsupported",
+    "KnowledgeInvalidRequest",
+    "KnowledgeInvalidResponse",
+    "KnowledgeManagementProvider",
+    "KnowledgeOwnerRequired",
+    "KnowledgeProvider",
+    "KnowledgeQueryRequired",
+    "KnowledgeRateLimited",
+    "KnowledgeRuntime",
+    "KnowledgeTimeout",
+    "KnowledgeTool",
+    "KnowledgeUnauthorized",
+    "KnowledgeUnavailable",
+    "KnowledgeUnconfigured",
+    "ProviderContractError",
+    "ProviderDescription",
+    "ProviderHealth",
+    "QakError",
+    "RetrievalContext",
+    "RetrievalRequest",
+    "RetrievalResponse",
+    "RetrievalResult",
+    "SettingsError",
+    "Source",
+    "assert_provider",
+    "choose_provider",
+    "create_provider",
+    "from_wire",
+    "list_adapters",
+    "load_adapter",
+    "normalize_response",
+    "public_url",
+    "to_wire",
+]

@@ -1,0 +1,29 @@
+"""Which URLs may leave as a citation (protocol section 5)."""
+
+from __future__ import annotations
+
+from qak_core._text import exact_str
+
+MAX_URL_CHARS = 2048
+
+
+def public_url(value: object) -> str | None:
+    """Return the canonical form of a public http(s) URL, or ``None`` when it may not be published.
+
+    The address is parsed as browsers do (WHATWG), never resolved: whoever fetches it must check again when connecting.
+
+    Args:
+        value: anything; only a string of at most 2,048 characters can pass.
+
+    Returns:
+        The URL with its host as A-labels and without fragment and trailing dot, at most 2,048 characters.
+    """
+    if not isinstance(value, str) or len(value) > MAX_URL_CHARS:
+        return None
+    text = exact_str(value).strip(" \t\r\n")
+    if text[:4].lower() != "http":
+        return None
+    # Imported here: the parser and the address tables cost more to load than all the rest of this package.
+    from qak_core._addresses import canonical_public_url
+
+    return canonical_public_url(text)

@@ -1,0 +1,56 @@
+"""Translating a vendor's exceptions by a table (protocol section 8)."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Mapping
+from typing import TypeVar
+
+from qak_core.errors import KnowledgeError, KnowledgeFailed, KnowledgeTimeout, KnowledgeUnavailable
+
+_T = TypeVar("_T")
+
+
+class ErrorTable:
+    """Maps exceptions to errors of the protocol, by class or by the class's full name.
+
+    Names (``"openai.RateLimitError"``) let an adapter describe its vendor without importing it. The most derived class
+    of the exception that is in the table decides. Timeouts and lost connections of the standard library are known.
+    """
+
+    def __init__(
+        self,
+        table: Mapping[type[Exception] | str, type[KnowledgeError]],
+        *,
+        default: type[KnowledgeError] = KnowledgeFailed,
+    ) -> None:
+        self._table: dict[type | str, type[KnowledgeError]] = {
+            TimeoutError: KnowledgeTimeout,
+            ConnectionError: KnowledgeUnavailable,
+            **table,
+        }
+        self._default = default
+
+    def translate(self, error: BaseException) -> KnowledgeError:
+        """Return a fresh error with a fixed text, holding nothing of ``error``."""
+        for kind in type(error).__mro__:
+            found = self._table.get(kind) or self._table.get(f"{kind.__module__}.{kind.__qualname__}")
+            if found is not None:
+                return found()
+        return self._default()
+
+    async def guard(self, call: Awaitable[_T]) -> _T:
+        """Await a vendor's call; what it raises leaves as an error of the protocol.
+
+        The new error is raised after the vendor's has been let go, so that it holds it neither as cause nor context.
+
+        Raises:
+            KnowledgeError: the translated error, or the one that the call itself raised.
+        """
+        try:
+            return await call
+        except (KnowledgeError, asyncio.CancelledError):
+            raise
+        except Exception as error:  # noqa: BLE001 - any exception of a vendor is translated
+            failure = self.translate(error)
+        raise failure

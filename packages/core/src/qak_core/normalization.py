@@ -1,0 +1,273 @@
+"""From whatever a provider returned to the answer that a model may see (protocol sections 4 and 5)."""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import math
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from itertools import islice
+from typing import Any
+
+from qak_core._budget import fit_budget
+from qak_core._redaction import REDACTED, names_credential, redact, redact_credentials
+from qak_core._text import clean, collapse, cut, exact_str
+from qak_core._texts import NOTICE, Language
+from qak_core._urls import public_url
+from qak_core.answers import AnswerResult, Citation, KnowledgeAnswer
+from qak_core.citations import TurnCitations
+from qak_core.errors import KnowledgeInvalidResponse
+from qak_core.protocol import DEFAULT_TOP_K, MAX_QUERY_CHARS, RetrievalResult, Source, valid_top_k
+
+MAX_CONTENT_CHARS = 4000
+MAX_CANDIDATES = 64
+MAX_ID_CHARS = 160
+MAX_SOURCE_ID_CHARS = 120
+MAX_TITLE_CHARS = 300
+MAX_MIME_TYPE_CHARS = 120
+MAX_LOCATOR_CHARS = 300
+MAX_SNIPPET_CHARS = 300
+MAX_METADATA_ENTRIES = 16
+MAX_METADATA_KEY_CHARS = 80
+MAX_METADATA_TEXT_CHARS = 500
+MAX_DATE_CHARS = 40
+
+_MAX_METADATA_LOOKED_AT = 256
+_MAX_DEGRADED = 16
+_MAX_INTEGER = 2**63  # what every JSON reader of the ecosystem can hold
+
+_log = logging.getLogger("qak_core")
+
+
+def normalize_response(
+    response: object,
+    *,
+    query: str,
+    top_k: int = DEFAULT_TOP_K,
+    max_content_chars: int = MAX_CONTENT_CHARS,
+    language: Language = "en",
+    turn: TurnCitations | None = None,
+) -> KnowledgeAnswer:
+    """Bound, clean and cite a provider's answer.
+
+    Nothing in ``response`` is trusted: one bad result is dropped and counted, and never harms the others.
+
+    Args:
+        response: a sequence of results, or a mapping or object with ``results``; each result a
+            :class:`~qak_core.RetrievalResult` or a mapping in the wire shape or one of the older names.
+        query: what was asked; repeated in the answer.
+        top_k: 1 to 8 results at most.
+        max_content_chars: 1 to 4,000 code points a result at most.
+        language: of the untrusted-data notice.
+        turn: the citation numbers given out so far in this turn; a fresh turn if absent.
+
+    Raises:
+        KnowledgeInvalidResponse: ``response`` has none of these shapes.
+    """
+    candidates, degraded = _read_response(response)
+    found = _Found(
+        top_k=valid_top_k(top_k),
+        max_content_chars=max(1, min(max_content_chars, MAX_CONTENT_CHARS)),
+        turn=turn or TurnCitations(),
+    )
+    for candidate in candidates:
+        if len(found.results) == found.top_k:
+            break
+        found.consider(candidate)
+    answer = KnowledgeAnswer(
+        status="ok" if found.results else "not_found",
+        query=cut(clean(query), MAX_QUERY_CHARS),
+        results=found.results,
+        citations=list(found.citations.values()),
+        notice=NOTICE[language],
+        degraded=degraded,
+        dropped=dict(found.dropped),
+    )
+    return fit_budget(answer)
+
+
+def _read_response(response: object) -> tuple[list[object], tuple[str, ...]]:
+    try:
+        degraded: object = ()
+        results = response
+        if isinstance(response, Mapping):
+            results, degraded = response.get("results"), response.get("degraded")
+        elif not isinstance(response, Sequence):
+            results, degraded = getattr(response, "results", None), getattr(response, "degraded", None)
+        if not isinstance(results, Sequence) or isinstance(results, str | bytes | bytearray | memoryview):
+            raise KnowledgeInvalidResponse
+        parts = degraded if isinstance(degraded, list | tuple) else ()
+        names = tuple(cut(redact(collapse(part)), 120) for part in parts[:_MAX_DEGRADED] if isinstance(part, str))
+        return list(islice(results, MAX_CANDIDATES)), names
+    except KnowledgeInvalidResponse:
+        raise
+    except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
+        _log.debug("reading a response raised %s", type(error).__name__)
+        raise KnowledgeInvalidResponse from None
+
+
+class _Found:
+    """The usable results so far."""
+
+    def __init__(self, *, top_k: int, max_content_chars: int, turn: TurnCitations) -> None:
+        self.top_k = top_k
+        self.max_content_chars = max_content_chars
+        self.turn = turn
+        self.results: list[AnswerResult] = []
+        self.citations: dict[str, Citation] = {}
+        self.dropped: Counter[str] = Counter()
+        self._ids: set[str] = set()
+
+    def consider(self, candidate: object) -> None:
+        """Take a candidate in, or count why not."""
+        try:
+            reason = self._take(candidate)
+        except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
+            _log.debug("reading a result raised %s", type(error).__name__)
+            reason = "unreadable"
+        if reason:
+            self.dropped[reason] += 1
+
+    def _take(self, candidate: object) -> str | None:
+        read = _reader(candidate)
+        if read is None:
+            return "unreadable"
+        result_id = _result_id(read("id", "chunkId", "chunk_id"))
+        if not result_id:
+            return "no_id"
+        if result_id in self._ids:
+            return "duplicate_id"
+        content, truncated = self._content(read("content", "text"))
+        if not content:
+            return "no_content"
+        source = _source(read)
+        metadata = _metadata(read("metadata"))
+        result = AnswerResult(
+            id=result_id,
+            content=content,
+            score=_score(read("score")),
+            source=source,
+            metadata=metadata,
+            citation_id=self._cite(source, content, metadata),
+            truncated=truncated,
+        )
+        self._ids.add(result_id)
+        self.results.append(result)
+        return None
+
+    def _content(self, value: object) -> tuple[str, bool]:
+        if not isinstance(value, str):
+            return "", False
+        # Cleaning costs time by length, so look at no more than could ever be kept.
+        text = clean(exact_str(value)[: 4 * MAX_CONTENT_CHARS]).strip()
+        content = cut(text, self.max_content_chars).rstrip()
+        return content, len(content) < len(text) or len(value) > 4 * MAX_CONTENT_CHARS
+
+    def _cite(self, source: Source | None, content: str, metadata: Mapping[str, Any]) -> str | None:
+        if source is None or source.uri is None or (citation_id := self.turn.id_of(source.uri)) is None:
+            return None
+        if citation_id not in self.citations:
+            published_at = metadata.get("published_at", metadata.get("publishedAt"))
+            self.citations[citation_id] = Citation(
+                id=citation_id,
+                title=source.title or source.id or source.uri.split("/")[2],
+                url=source.uri,
+                snippet=cut(collapse(content[: 4 * MAX_SNIPPET_CHARS]), MAX_SNIPPET_CHARS),
+                source=source.id,
+                published_at=cut(published_at, MAX_DATE_CHARS) or None if isinstance(published_at, str) else None,
+            )
+        return citation_id
+
+
+_Reader = Callable[..., Any]
+
+
+def _reader(candidate: object) -> _Reader | None:
+    """Return a function that gives the first of several fields that is there."""
+    if isinstance(candidate, RetrievalResult | Source):
+        return lambda name, *_: getattr(candidate, name, None)
+    if not isinstance(candidate, Mapping):
+        return None
+    get = candidate.get
+
+    def read(*names: str) -> Any:
+        for name in names:
+            if (value := get(name)) is not None:
+                return value
+        return None
+
+    return read
+
+
+def _result_id(value: object) -> str:
+    text = _identifier(value)
+    if len(text) > MAX_ID_CHARS or redact_credentials(text) != text:
+        digest = hashlib.sha256(text.encode()).hexdigest()[:16]
+        kept = text[:143] if redact_credentials(text) == text else "id"
+        return f"{kept}~{digest}"
+    return text
+
+
+def _identifier(value: object) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        value = str(int(value))
+    return clean(value).strip() if isinstance(value, str) else ""
+
+
+def _score(value: object) -> float | None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        score = float(value)
+    except OverflowError:
+        return None
+    return score + 0.0 if math.isfinite(score) else None  # adding 0.0 turns -0.0 round
+
+
+def _source(read: _Reader) -> Source | None:
+    nested = _reader(read("source")) or (lambda *_: None)
+    source = Source(
+        id=_field(_identifier(nested("id") or read("documentId", "document_id")), MAX_SOURCE_ID_CHARS),
+        title=_field(nested("title") or read("title"), MAX_TITLE_CHARS),
+        uri=public_url(nested("uri", "url") or read("url")),
+        mime_type=_field(nested("mime_type", "mimeType") or read("mimeType", "mime_type"), MAX_MIME_TYPE_CHARS),
+        locator=_field(nested("locator"), MAX_LOCATOR_CHARS),
+    )
+    return None if source == Source() else source
+
+
+def _field(value: object, limit: int) -> str | None:
+    if not isinstance(value, str):
+        return None
+    # Redaction needs the whole of a credential, so it comes before the cut; what is far beyond the cut is not read.
+    return cut(redact_credentials(collapse(exact_str(value)[: 8 * limit])), limit) or None
+
+
+def _metadata(value: object) -> dict[str, str | bool | int | float]:
+    if not isinstance(value, Mapping):
+        return {}
+    kept: dict[str, str | bool | int | float] = {}
+    for key, entry in islice(value.items(), _MAX_METADATA_LOOKED_AT):
+        if len(kept) == MAX_METADATA_ENTRIES:
+            break
+        name = clean(key).strip() if isinstance(key, str) else ""
+        if 0 < len(name) <= MAX_METADATA_KEY_CHARS and name not in kept:
+            plain = _plain(entry)
+            if plain is not None:
+                kept[name] = REDACTED if names_credential(name) and isinstance(plain, str) else plain
+    return kept
+
+
+def _plain(value: object) -> str | bool | int | float | None:
+    """Return a metadata value as an exact built-in, or ``None`` if it is not one that may pass."""
+    if isinstance(value, str):
+        text = clean(exact_str(value)[: 4 * MAX_METADATA_TEXT_CHARS])
+        return cut(redact(text), MAX_METADATA_TEXT_CHARS)
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if -_MAX_INTEGER <= value < _MAX_INTEGER else None
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else None
+    return None
