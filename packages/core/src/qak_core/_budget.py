@@ -21,7 +21,8 @@ def fit_budget(answer: KnowledgeAnswer) -> KnowledgeAnswer:
     Where even short contents do not fit, because the rest is as large as hostile metadata and titles can make it,
     metadata goes first and results after it, both from the end.
     """
-    sizes = [json_bytes(result.content) for result in answer.results]
+    encoded = [result.content.encode() for result in answer.results]
+    sizes = [json_bytes(result.content, data) for result, data in zip(answer.results, encoded, strict=True)]
     while (room := MAX_ANSWER_BYTES - _frame_bytes(answer)) < sum(min(size, _RESERVED_BYTES) for size in sizes):
         answer = _lighten(answer)
         del sizes[len(answer.results) :]
@@ -31,8 +32,8 @@ def fit_budget(answer: KnowledgeAnswer) -> KnowledgeAnswer:
     return replace(
         answer,
         results=[
-            _shorten(result, level) if size > level else result
-            for result, size in zip(answer.results, sizes, strict=True)
+            _shorten(result, data, level) if size > level else result
+            for result, data, size in zip(answer.results, encoded, sizes, strict=False)
         ],
     )
 
@@ -71,5 +72,5 @@ def _even_level(sizes: Sequence[int], room: int) -> int:
     return level
 
 
-def _shorten(result: AnswerResult, level: int) -> AnswerResult:
-    return replace(result, content=cut_to_json_bytes(result.content, level).rstrip(), truncated=True)
+def _shorten(result: AnswerResult, encoded: bytes, level: int) -> AnswerResult:
+    return replace(result, content=cut_to_json_bytes(result.content, encoded, level).rstrip(), truncated=True)

@@ -9,11 +9,10 @@ from qak_core._urls import public_url
 REDACTED = "[redacted]"
 
 # A look-behind lets each pattern start once a word, so that hostile text costs linear time.
-_URL = re.compile(r"""(?<![a-z0-9+.-])[a-z0-9+.-]+://[^\s<>"'`]+""", re.IGNORECASE)
+_URL = re.compile(r"""(?<![A-Za-z0-9+.-])[A-Za-z0-9+.-]+://[^\s<>"'`]+""")
 _CREDENTIAL_NAME = re.compile(
     r"(?:api[_-]?key|access[_-]?key(?:[_-]?id)?|private[_-]?key|secret|token|passw(?:or)?d|authorization|credentials?|"
-    r"cookie|session[_-]?id|signature|(?<![a-z])(?:auth|sig|pwd|jwt|pass))(?![a-z])",
-    re.IGNORECASE,
+    r"cookie|session[_-]?id|signature|(?<![a-z])(?:auth|sig|pwd|jwt|pass))(?![a-z])"
 )
 _ASSIGNMENT = re.compile(
     r"""(?<![\w-])(?P<name>[\w-]+)(?P<sign>\\?["']?\s{0,4}[=:]\s{0,4})(?P<quote>\\?["']?)(?P<value>[^\s"',;&\\]+)"""
@@ -23,7 +22,7 @@ _KNOWN_SHAPE = re.compile(
     r"|(?:AKIA|ASIA)[0-9A-Z]{12,}|LTAI\w{12,}|AIza[\w-]{20,}"  # cloud access keys
     r"|(?:gh[opsru]|hf|pypi|glpat|xox[abprs])[_-][\w-]{16,}"  # forges, hubs and chat
     r"|eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*"  # JSON web tokens
-    r"|(?P<scheme>(?i:bearer|basic)\s{1,8})[\w.~+/=-]{6,})"
+    r"|(?P<scheme>(?:[Bb]earer|BEARER|[Bb]asic|BASIC)\s{1,8})[\w.~+/=-]{6,})"
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\w\s+/=]*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
 )
 
@@ -46,7 +45,7 @@ def redact(text: str) -> str:
 
 def names_credential(name: str) -> bool:
     """Whether a field of this name holds a credential, whatever its value looks like."""
-    return bool(_CREDENTIAL_NAME.search(name))
+    return bool(_CREDENTIAL_NAME.search(name.lower()))
 
 
 def _carries_credential(url: str) -> bool:

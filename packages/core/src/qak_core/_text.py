@@ -30,7 +30,7 @@ def clean(text: str) -> str:
     """
     text = exact_str(text)
     # isprintable() is false for all that is removed, and an order of magnitude faster than looking for each.
-    if text.replace("\n", "").isprintable():
+    if text.isprintable() or text.replace("\n", "").isprintable():
         return text
     return _SURROGATE.sub(_REPLACEMENT, _REMOVED.sub("", text))
 
@@ -50,19 +50,24 @@ def cut(text: str, limit: int) -> str:
     return text[: _cluster_start(text, limit) or limit]
 
 
-def cut_to_json_bytes(text: str, limit: int) -> str:
+def json_bytes(text: str, encoded: bytes) -> int:
+    """Return how many bytes cleaned ``text`` takes as a JSON string in UTF-8, quotes included.
+
+    Args:
+        text: the text.
+        encoded: the same in UTF-8, which whoever needs its size mostly has already.
+    """
+    return len(encoded) + _escapes(text) + 2
+
+
+def cut_to_json_bytes(text: str, encoded: bytes, limit: int) -> str:
     """Return a prefix of cleaned ``text`` that takes at most ``limit`` bytes as a JSON string in UTF-8."""
-    room = max(0, limit - 2)
-    prefix = text.encode()[:room].decode(errors="ignore")
-    if _escapes(prefix):
-        while prefix and (excess := json_bytes(prefix) - limit) > 0:
-            prefix = prefix[: -(excess // 4 + 1)]  # a code point takes at most four bytes
+    encoded = encoded[: max(0, limit - 2)]
+    prefix = encoded.decode(errors="ignore")
+    while prefix and (excess := json_bytes(prefix, encoded) - limit) > 0:
+        prefix = prefix[: -(excess // 4 + 1)]  # a code point takes at most four bytes
+        encoded = prefix.encode()
     return text[: _cluster_start(text, len(prefix))]
-
-
-def json_bytes(text: str) -> int:
-    """Return how many bytes cleaned ``text`` takes as a JSON string in UTF-8, quotes included."""
-    return len(text.encode()) + _escapes(text) + 2
 
 
 def _escapes(text: str) -> int:

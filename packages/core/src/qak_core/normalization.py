@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import logging
 import math
 from collections import Counter
@@ -36,6 +35,10 @@ MAX_DATE_CHARS = 40
 _MAX_METADATA_LOOKED_AT = 256
 _MAX_DEGRADED = 16
 _MAX_INTEGER = 2**63  # what every JSON reader of the ecosystem can hold
+
+_VALUES = (RetrievalResult, Source)
+_NUMBERS = (int, float)
+_NO_FIELDS: Mapping[str, Any] = {}
 
 _log = logging.getLogger("qak_core")
 
@@ -130,23 +133,23 @@ class _Found:
             self.dropped[reason] += 1
 
     def _take(self, candidate: object) -> str | None:
-        read = _reader(candidate)
-        if read is None:
+        get = _getter(candidate)
+        if get is None:
             return "unreadable"
-        result_id = _result_id(read("id", "chunkId", "chunk_id"))
+        result_id = _result_id(_first(get, "id", "chunkId", "chunk_id"))
         if not result_id:
             return "no_id"
         if result_id in self._ids:
             return "duplicate_id"
-        content, truncated = self._content(read("content", "text"))
+        content, truncated = self._content(_first(get, "content", "text"))
         if not content:
             return "no_content"
-        source = _source(read)
-        metadata = _metadata(read("metadata"))
+        source = _source(get)
+        metadata = _metadata(get("metadata"))
         result = AnswerResult(
             id=result_id,
             content=content,
-            score=_score(read("score")),
+            score=_score(get("score")),
             source=source,
             metadata=metadata,
             citation_id=self._cite(source, content, metadata),
@@ -180,29 +183,28 @@ class _Found:
         return citation_id
 
 
-_Reader = Callable[..., Any]
+_Get = Callable[[str], Any]
 
 
-def _reader(candidate: object) -> _Reader | None:
-    """Return a function that gives the first of several fields that is there."""
-    if isinstance(candidate, RetrievalResult | Source):
-        return lambda name, *_: getattr(candidate, name, None)
-    if not isinstance(candidate, Mapping):
-        return None
-    get = candidate.get
+def _getter(candidate: object) -> _Get | None:
+    """Return a function that gives a field by name, ``None`` where it is absent."""
+    if isinstance(candidate, _VALUES):
+        return lambda name: getattr(candidate, name, None)
+    return candidate.get if isinstance(candidate, Mapping) else None
 
-    def read(*names: str) -> Any:
-        for name in names:
-            if (value := get(name)) is not None:
-                return value
-        return None
 
-    return read
+def _first(get: _Get, *names: str) -> Any:
+    for name in names:
+        if (value := get(name)) is not None:
+            return value
+    return None
 
 
 def _result_id(value: object) -> str:
     text = _identifier(value)
     if len(text) > MAX_ID_CHARS or redact_credentials(text) != text:
+        import hashlib  # rarely needed, and not cheap to load
+
         digest = hashlib.sha256(text.encode()).hexdigest()[:16]
         kept = text[:143] if redact_credentials(text) == text else "id"
         return f"{kept}~{digest}"
@@ -216,7 +218,7 @@ def _identifier(value: object) -> str:
 
 
 def _score(value: object) -> float | None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return None
     try:
         score = float(value)
@@ -225,16 +227,22 @@ def _score(value: object) -> float | None:
     return score + 0.0 if math.isfinite(score) else None  # adding 0.0 turns -0.0 round
 
 
-def _source(read: _Reader) -> Source | None:
-    nested = _reader(read("source")) or (lambda *_: None)
-    source = Source(
-        id=_field(_identifier(nested("id") or read("documentId", "document_id")), MAX_SOURCE_ID_CHARS),
-        title=_field(nested("title") or read("title"), MAX_TITLE_CHARS),
-        uri=public_url(nested("uri", "url") or read("url")),
-        mime_type=_field(nested("mime_type", "mimeType") or read("mimeType", "mime_type"), MAX_MIME_TYPE_CHARS),
-        locator=_field(nested("locator"), MAX_LOCATOR_CHARS),
+def _source(get: _Get) -> Source | None:
+    nested = _getter(get("source")) or _NO_FIELDS.get
+    source_id = nested("id") or _first(get, "documentId", "document_id")
+    title = nested("title") or get("title")
+    url = nested("uri") or nested("url") or get("url")
+    mime_type = _first(nested, "mime_type", "mimeType") or _first(get, "mimeType", "mime_type")
+    fields = (
+        _field(_identifier(source_id), MAX_SOURCE_ID_CHARS) if source_id is not None else None,
+        _field(title, MAX_TITLE_CHARS),
+        public_url(url),
+        _field(mime_type, MAX_MIME_TYPE_CHARS),
+        _field(nested("locator"), MAX_LOCATOR_CHARS),
     )
-    return None if source == Source() else source
+    if not any(fields):
+        return None
+    return Source(id=fields[0], title=fields[1], uri=fields[2], mime_type=fields[3], locator=fields[4])
 
 
 def _field(value: object, limit: int) -> str | None:
