@@ -111,8 +111,10 @@ def _is_public_name(host: str) -> bool:
 
 
 def _decodes(label: str) -> bool:
+    encoded = label.removeprefix("xn--")
     try:
-        return bool(label.removeprefix("xn--").encode("ascii").decode("punycode"))
+        decoded = encoded.encode("ascii").decode("punycode")
+        return decoded.isprintable() and not decoded.isascii() and decoded.encode("punycode").decode() == encoded
     except UnicodeError:
         return False
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from qak_core._exact import exact_str
+
 _REMOVED = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and newline, DEL, C1
     "\u202a-\u202e\u2066-\u2069"  # bidi overrides and isolates
@@ -16,11 +18,6 @@ _REPLACEMENT = "\ufffd"
 
 _ZWJ = "\u200d"
 _MAX_CLUSTER = 64  # a longer "character" is an attack, not writing; it is cut like any text
-
-
-def exact_str(value: str) -> str:
-    """Return a plain ``str`` for a string or an instance of a subclass, calling none of the subclass's methods."""
-    return str.__str__(value)
 
 
 def clean(text: str) -> str:
@@ -104,7 +101,7 @@ def _is_boundary(text: str, position: int) -> bool:
 def _extends(char: str) -> bool:
     return (
         unicodedata.category(char) in {"Mn", "Me", "Mc"}
-        or char in {_ZWJ, "\u200c", "\uff9e", "\uff9f"}
+        or char in {_ZWJ, "\u200c", "\uff9e", "\uff9f", "\u0e33", "\u0eb3"}  # joiners; Kana, Thai and Lao signs
         or "\U0001f3fb" <= char <= "\U0001f3ff"  # skin tones
     )
 
@@ -114,9 +111,9 @@ def _is_regional(char: str) -> bool:
 
 
 def _regional_run(text: str, end: int) -> int:
-    """Count the regional indicators directly before ``end``, at most one cluster's worth of looking back."""
+    """Count the regional indicators directly before ``end``."""
     start = end
-    while start > 0 and end - start < _MAX_CLUSTER and _is_regional(text[start - 1]):
+    while start > 0 and _is_regional(text[start - 1]):
         start -= 1
     return end - start
 

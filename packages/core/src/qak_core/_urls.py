@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from qak_core._text import exact_str
+from qak_core._exact import exact_str
 
 MAX_URL_CHARS = 2048
 
@@ -18,12 +18,12 @@ def public_url(value: object) -> str | None:
     Returns:
         The URL with its host as A-labels and without fragment and trailing dot, at most 2,048 characters.
     """
-    if not isinstance(value, str) or len(value) > MAX_URL_CHARS:
+    if not isinstance(value, str):
         return None
-    text = exact_str(value).strip(" \t\r\n")
-    if text[:4].lower() != "http":
+    text = exact_str(value)
+    if len(text) > MAX_URL_CHARS or text.lstrip(" \t\r\n")[:4].lower() != "http":
         return None
     # Imported here: the parser and the address tables cost more to load than all the rest of this package.
     from qak_core._addresses import canonical_public_url
 
-    return canonical_public_url(text)
+    return canonical_public_url(text.strip(" \t\r\n"))

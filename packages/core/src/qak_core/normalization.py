@@ -7,11 +7,12 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from qak_core._budget import fit_budget
+from qak_core._exact import exact_float, exact_int, exact_str
 from qak_core._redaction import REDACTED, names_credential, redact, redact_credentials
-from qak_core._text import clean, collapse, cut, exact_str
+from qak_core._text import clean, collapse, cut
 from qak_core._texts import NOTICE, Language
 from qak_core._urls import public_url
 from qak_core.answers import AnswerResult, Citation, KnowledgeAnswer
@@ -31,11 +32,13 @@ MAX_METADATA_ENTRIES = 16
 MAX_METADATA_KEY_CHARS = 80
 MAX_METADATA_TEXT_CHARS = 500
 MAX_DATE_CHARS = 40
+MAX_PART_NAME_CHARS = 120
 
 _MAX_METADATA_LOOKED_AT = 256
 _MAX_DEGRADED = 16
 _MAX_INTEGER = 2**63  # what every JSON reader of the ecosystem can hold
 
+_T = TypeVar("_T")
 _VALUES = (RetrievalResult, Source)
 _NUMBERS = (int, float)
 _NO_FIELDS: Mapping[str, Any] = {}
@@ -91,23 +94,36 @@ def normalize_response(
 
 
 def _read_response(response: object) -> tuple[list[object], tuple[str, ...]]:
+    read = _attempt(lambda: _parts(response), default=None, what="a response")
+    if read is None:  # raised here, outside the handler, so that it holds nothing of what a foreign object raised
+        raise KnowledgeInvalidResponse
+    return read
+
+
+def _parts(response: object) -> tuple[list[object], tuple[str, ...]] | None:
+    """Return the first candidates and the degraded parts, or ``None`` for another shape."""
+    results: object = response
+    degraded: object = ()
+    if isinstance(response, Mapping):
+        results, degraded = response.get("results"), response.get("degraded")
+    elif not isinstance(response, Sequence):
+        results, degraded = getattr(response, "results", None), getattr(response, "degraded", None)
+    if not isinstance(results, Sequence) or isinstance(results, str | bytes | bytearray | memoryview):
+        return None
+    parts = degraded if isinstance(degraded, list | tuple) else ()
+    names = tuple(
+        cut(redact(collapse(part)), MAX_PART_NAME_CHARS) for part in parts[:_MAX_DEGRADED] if isinstance(part, str)
+    )
+    return list(islice(results, MAX_CANDIDATES)), names
+
+
+def _attempt(read: Callable[[], _T], *, default: _T, what: str) -> _T:
+    """Read a foreign object; whatever it raises, ``default`` stands for it."""
     try:
-        degraded: object = ()
-        results = response
-        if isinstance(response, Mapping):
-            results, degraded = response.get("results"), response.get("degraded")
-        elif not isinstance(response, Sequence):
-            results, degraded = getattr(response, "results", None), getattr(response, "degraded", None)
-        if not isinstance(results, Sequence) or isinstance(results, str | bytes | bytearray | memoryview):
-            raise KnowledgeInvalidResponse
-        parts = degraded if isinstance(degraded, list | tuple) else ()
-        names = tuple(cut(redact(collapse(part)), 120) for part in parts[:_MAX_DEGRADED] if isinstance(part, str))
-        return list(islice(results, MAX_CANDIDATES)), names
-    except KnowledgeInvalidResponse:
-        raise
+        return read()
     except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
-        _log.debug("reading a response raised %s", type(error).__name__)
-        raise KnowledgeInvalidResponse from None
+        _log.debug("reading %s raised %s", what, type(error).__name__)
+        return default
 
 
 class _Found:
@@ -124,12 +140,8 @@ class _Found:
 
     def consider(self, candidate: object) -> None:
         """Take a candidate in, or count why not."""
-        try:
-            reason = self._take(candidate)
-        except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
-            _log.debug("reading a result raised %s", type(error).__name__)
-            reason = "unreadable"
-        if reason:
+        unreadable: str | None = "unreadable"
+        if reason := _attempt(lambda: self._take(candidate), default=unreadable, what="a result"):
             self.dropped[reason] += 1
 
     def _take(self, candidate: object) -> str | None:
@@ -144,8 +156,8 @@ class _Found:
         content, truncated = self._content(_first(get, "content", "text"))
         if not content:
             return "no_content"
-        source = _source(get)
-        metadata = _metadata(get("metadata"))
+        source = _attempt(lambda: _source(get), default=None, what="a source")
+        metadata = _attempt(lambda: _metadata(get("metadata")), default=_NO_FIELDS, what="metadata")
         result = AnswerResult(
             id=result_id,
             content=content,
@@ -162,10 +174,11 @@ class _Found:
     def _content(self, value: object) -> tuple[str, bool]:
         if not isinstance(value, str):
             return "", False
+        whole = exact_str(value)
         # Cleaning costs time by length, so look at no more than could ever be kept.
-        text = clean(exact_str(value)[: 4 * MAX_CONTENT_CHARS]).strip()
+        text = clean(whole[: 4 * MAX_CONTENT_CHARS]).strip()
         content = cut(text, self.max_content_chars).rstrip()
-        return content, len(content) < len(text) or len(value) > 4 * MAX_CONTENT_CHARS
+        return content, len(content) < len(text) or len(whole) > 4 * MAX_CONTENT_CHARS
 
     def _cite(self, source: Source | None, content: str, metadata: Mapping[str, Any]) -> str | None:
         if source is None or source.uri is None or (citation_id := self.turn.id_of(source.uri)) is None:
@@ -213,7 +226,7 @@ def _result_id(value: object) -> str:
 
 def _identifier(value: object) -> str:
     if isinstance(value, int) and not isinstance(value, bool):
-        value = str(int(value))
+        value = str(exact_int(value))
     return clean(value).strip() if isinstance(value, str) else ""
 
 
@@ -221,7 +234,7 @@ def _score(value: object) -> float | None:
     if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return None
     try:
-        score = float(value)
+        score = exact_float(value) if isinstance(value, float) else float(exact_int(value))
     except OverflowError:
         return None
     return score + 0.0 if math.isfinite(score) else None  # adding 0.0 turns -0.0 round
@@ -229,15 +242,15 @@ def _score(value: object) -> float | None:
 
 def _source(get: _Get) -> Source | None:
     nested = _getter(get("source")) or _NO_FIELDS.get
-    source_id = nested("id") or _first(get, "documentId", "document_id")
-    title = nested("title") or get("title")
-    url = nested("uri") or nested("url") or get("url")
-    mime_type = _first(nested, "mime_type", "mimeType") or _first(get, "mimeType", "mime_type")
+    source_id = _first(nested, "id")
+    if source_id is None:
+        source_id = _first(get, "documentId", "document_id")
     fields = (
         _field(_identifier(source_id), MAX_SOURCE_ID_CHARS) if source_id is not None else None,
-        _field(title, MAX_TITLE_CHARS),
-        public_url(url),
-        _field(mime_type, MAX_MIME_TYPE_CHARS),
+        _field(nested("title"), MAX_TITLE_CHARS) or _field(get("title"), MAX_TITLE_CHARS),
+        public_url(nested("uri")) or public_url(nested("url")) or public_url(get("url")),
+        _field(_first(nested, "mime_type", "mimeType"), MAX_MIME_TYPE_CHARS)
+        or _field(_first(get, "mimeType", "mime_type"), MAX_MIME_TYPE_CHARS),
         _field(nested("locator"), MAX_LOCATOR_CHARS),
     )
     if not any(fields):
@@ -252,18 +265,19 @@ def _field(value: object, limit: int) -> str | None:
     return cut(redact_credentials(collapse(exact_str(value)[: 8 * limit])), limit) or None
 
 
-def _metadata(value: object) -> dict[str, str | bool | int | float]:
+def _metadata(value: object) -> Mapping[str, str | bool | int | float]:
     if not isinstance(value, Mapping):
-        return {}
+        return _NO_FIELDS
     kept: dict[str, str | bool | int | float] = {}
     for key, entry in islice(value.items(), _MAX_METADATA_LOOKED_AT):
         if len(kept) == MAX_METADATA_ENTRIES:
             break
         name = clean(key).strip() if isinstance(key, str) else ""
-        if 0 < len(name) <= MAX_METADATA_KEY_CHARS and name not in kept:
-            plain = _plain(entry)
-            if plain is not None:
-                kept[name] = REDACTED if names_credential(name) and isinstance(plain, str) else plain
+        if not 0 < len(name) <= MAX_METADATA_KEY_CHARS or name in kept or redact(name) != name:
+            continue
+        plain = _plain(entry)
+        if plain is not None:
+            kept[name] = REDACTED if isinstance(plain, str) and names_credential(name) else plain
     return kept
 
 
@@ -275,7 +289,9 @@ def _plain(value: object) -> str | bool | int | float | None:
     if isinstance(value, bool):
         return value
     if isinstance(value, int):
-        return int(value) if -_MAX_INTEGER <= value < _MAX_INTEGER else None
+        number = exact_int(value)
+        return number if -_MAX_INTEGER <= number < _MAX_INTEGER else None
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        real = exact_float(value)
+        return real if math.isfinite(real) else None
     return None

@@ -7,7 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from qak_core._text import clean, cut, exact_str
+from qak_core._exact import exact_float, exact_int, exact_str
+from qak_core._text import clean, cut
 from qak_core.errors import (
     KnowledgeInvalidRequest,
     KnowledgeOwnerRequired,
@@ -188,13 +189,13 @@ def valid_top_k(value: object) -> int:
         KnowledgeInvalidRequest: not an integer or an integral numeric string.
     """
     if isinstance(value, str):
-        text = value.strip()
+        text = exact_str(value).strip()
         digits = text.removeprefix("-").removeprefix("+")
         if digits.isascii() and digits.isdigit() and len(text) - len(digits) <= 1:
             value = (-1 if text.startswith("-") else 1) * int(digits.lstrip("0")[:20] or "0")
     if isinstance(value, bool) or not isinstance(value, int):
         raise KnowledgeInvalidRequest(f"top_k must be an integer from 1 to {MAX_TOP_K}, got {type(value).__name__}")
-    return max(1, min(int(value), MAX_TOP_K))
+    return max(1, min(exact_int(value), MAX_TOP_K))
 
 
 def _valid_query(value: object) -> str:
@@ -244,9 +245,9 @@ def _copy_json(value: object, depth: int) -> object:
     if isinstance(value, str):
         return exact_str(value)
     if isinstance(value, int):
-        return int(value)
+        return exact_int(value)
     if isinstance(value, float):
-        return float(value)
+        return exact_float(value)
     if depth == 0:
         raise KnowledgeInvalidRequest(f"filters may be nested {MAX_FILTERS_DEPTH} deep")
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from qak_core._exact import exact_str
 from qak_core._redaction import redact
-from qak_core._text import clean, collapse, cut, exact_str
+from qak_core._text import clean, collapse, cut
 from qak_core.errors import ProviderContractError
 from qak_core.protocol import (
     MAX_KNOWLEDGE_BASE_ID_CHARS,
     PROTOCOL_VERSION,
+    HealthState,
     KnowledgeBase,
     ProviderDescription,
     ProviderHealth,
@@ -28,7 +31,9 @@ MAX_CAPABILITIES = 16
 MAX_HEALTH_MESSAGE_CHARS = 500
 
 _KEY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
-_HEALTH_STATES = ("ready", "unconfigured", "degraded", "unavailable")
+_HEALTH_STATES: tuple[HealthState, ...] = ("ready", "unconfigured", "degraded", "unavailable")
+
+_log = logging.getLogger("qak_core")
 
 
 @runtime_checkable
@@ -80,21 +85,17 @@ def assert_provider(provider: object) -> ProviderDescription:
     Raises:
         ProviderContractError: with every problem found, not only the first.
     """
-    problems = [
-        f"{name} must be a method, got {_kind(getattr(provider, name, None))}"
-        for name in ("describe", "retrieve")
-        if not callable(getattr(provider, name, None))
-    ]
-    problems += [
-        f"{name} is optional but must be a method where it exists, got {_kind(member)}"
-        for name in ("health", "close")
-        if (member := getattr(provider, name, None)) is not None and not callable(member)
-    ]
-    if inspect.isasyncgenfunction(getattr(provider, "retrieve", None)):
+    problems: list[str] = []
+    members = {name: _member(provider, name, problems) for name in ("describe", "retrieve", "health", "close")}
+    for name, member in members.items():
+        if name in {"health", "close"} and member is None:
+            continue
+        if not callable(member):
+            optional = "is optional but " if name in {"health", "close"} else ""
+            problems.append(f"{name} {optional}must be a method, got {_kind(member)}")
+    if inspect.isasyncgenfunction(members["retrieve"]):
         problems.append("retrieve must return one answer, got an async generator")
-    description = None
-    if callable(getattr(provider, "describe", None)):
-        description = _describe(provider, problems)
+    description = _describe(members["describe"], problems) if callable(members["describe"]) else None
     if problems or description is None:
         raise ProviderContractError(problems, subject=f"provider {type(provider).__name__}")
     return description
@@ -102,29 +103,49 @@ def assert_provider(provider: object) -> ProviderDescription:
 
 def read_health(answer: object) -> ProviderHealth:
     """Read what ``health()`` gave; anything unclear is ``unavailable``, never ``ready``."""
+    try:
+        return _health(answer)
+    except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
+        _log.debug("reading a health answer raised %s", type(error).__name__)
+        return ProviderHealth(status="unavailable", message="The health answer cannot be read.")
+
+
+def _health(answer: object) -> ProviderHealth:
     if isinstance(answer, ProviderHealth):
         status, message = answer.status, answer.message
     elif isinstance(answer, Mapping):
         status, message = answer.get("status"), answer.get("message")  # type: ignore[assignment]
     else:
         return ProviderHealth(status="unavailable", message="The health answer cannot be read.")
-    if not isinstance(status, str) or status not in _HEALTH_STATES:
+    state = next((state for state in _HEALTH_STATES if isinstance(status, str) and exact_str(status) == state), None)
+    if state is None:
         return ProviderHealth(status="unavailable", message="The health answer names no known state.")
     text = cut(redact(collapse(message)), MAX_HEALTH_MESSAGE_CHARS) if isinstance(message, str) else ""
-    return ProviderHealth(status=status, message=text)
+    return ProviderHealth(status=state, message=text)
 
 
-def _describe(provider: Any, problems: list[str]) -> ProviderDescription | None:
+def _member(provider: object, name: str, problems: list[str]) -> Any:
     try:
-        described = provider.describe()
-    except Exception as error:  # noqa: BLE001 - a foreign method; what it raised is the finding
-        problems.append(f"describe() must return a description, it raised {type(error).__name__}")
+        return getattr(provider, name, None)
+    except Exception as error:  # noqa: BLE001 - a foreign property; what it raised is the finding
+        problems.append(f"{name} must be readable, reading it raised {type(error).__name__}")
         return None
-    if inspect.isawaitable(described):
+
+
+def _describe(describe: Callable[[], object], problems: list[str]) -> ProviderDescription | None:
+    try:
+        described = describe()
+        if not inspect.isawaitable(described):
+            return _description(described, problems)
         if inspect.iscoroutine(described):
             described.close()
         problems.append("describe must be a plain method, got an async one")
-        return None
+    except Exception as error:  # noqa: BLE001 - foreign code; what it raised is the finding
+        problems.append(f"describe() must return a description, it raised {type(error).__name__}")
+    return None
+
+
+def _description(described: object, problems: list[str]) -> ProviderDescription | None:
     if isinstance(described, ProviderDescription):
         fields: Mapping[str, Any] = {name: getattr(described, name) for name in ProviderDescription.__slots__}
     elif isinstance(described, Mapping):
@@ -225,6 +246,6 @@ def _shown(value: object) -> str:
     """Show a plain value; of anything else only the type, since a repr is foreign code and may hold a secret."""
     if isinstance(value, str):
         return repr(cut(redact(clean(value)), 80))
-    if value is None or isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float) and type(value) in {bool, int, float} and abs(value) < 10**20:
         return f"{value!r} ({type(value).__name__})"
-    return type(value).__name__
+    return _kind(value)

@@ -5,23 +5,15 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from qak_core._redaction import redact
-from qak_core.errors import (
-    AdapterConflict,
-    AdapterLoadError,
-    AdapterNotFound,
-    CompositionError,
-    KnowledgeError,
-)
+from qak_core._redaction import safe_text
+from qak_core.errors import AdapterConflict, AdapterLoadError, AdapterNotFound, CompositionError
 from qak_core.provider import assert_provider
-
-if TYPE_CHECKING:
-    from importlib_metadata import EntryPoint
 
 ENTRY_POINT_GROUP = "qak.providers.v1"
 
@@ -58,17 +50,10 @@ def list_adapters() -> list[AdapterInfo]:
 
     Two distributions that claim one name are both listed, each with the conflict as its problem.
     """
-    found = sorted(_entry_points(), key=lambda entry: (entry.name, _distribution(entry)))
-    names = [entry.name for entry in found]
+    installed = _installed()
+    claims = Counter(info.name for info in installed if info.name)
     return [
-        AdapterInfo(
-            name=entry.name,
-            distribution=_distribution(entry),
-            version=entry.dist.version if entry.dist else "",
-            target=entry.value,
-            problem=_conflict(found, entry.name) if names.count(entry.name) > 1 else _missing_module(entry.value),
-        )
-        for entry in found
+        replace(info, problem=_conflict(installed, info.name)) if claims[info.name] > 1 else info for info in installed
     ]
 
 
@@ -87,12 +72,13 @@ def load_adapter(name: str) -> Factory:
         if not _TARGET.fullmatch(name):
             raise AdapterNotFound(f"a direct target reads 'package.module:factory', got {name[:200]!r}")
         return _load(name, name)
-    found = [entry for entry in _entry_points() if entry.name == name]
+    installed = _installed()
+    found = [info for info in installed if info.name == name and name]
     if not found:
-        raise AdapterNotFound(_how_to_get(name))
+        raise AdapterNotFound(_how_to_get(name, installed))
     if len(found) > 1:
         raise AdapterConflict(_conflict(found, name))
-    return _load(name, found[0].value)
+    return _load(name, found[0].target)
 
 
 def create_provider(name: str, settings: Mapping[str, Any] | None = None) -> Any:
@@ -115,22 +101,33 @@ def create_provider(name: str, settings: Mapping[str, Any] | None = None) -> Any
     return provider
 
 
-def _entry_points() -> list[EntryPoint]:
+def _installed() -> list[AdapterInfo]:
+    """Read what distributions declare; one whose declaration is broken is an entry with a problem."""
     # Imported here: reading installed metadata pulls in email and zipfile, which a gateway may never need.
-    from importlib_metadata import entry_points
+    from importlib_metadata import distributions
 
-    # One distribution may be seen twice on the path (an editable install beside a wheel): the first one counts.
-    unique = {(_distribution(entry), entry.name): entry for entry in reversed(entry_points(group=ENTRY_POINT_GROUP))}
-    return list(unique.values())
+    found: dict[str, list[AdapterInfo]] = {}
+    for distribution in distributions():
+        name = re.sub(r"[-_.]+", "-", distribution.name or "unknown").lower()
+        if name in found:  # seen twice, such as an editable install beside a wheel: Python imports the first one
+            continue
+        try:
+            points = [point for point in distribution.entry_points if point.group == ENTRY_POINT_GROUP]
+            found[name] = [_info(point.name, point.value, name, distribution.version) for point in points]
+        except Exception as error:  # noqa: BLE001 - a broken distribution must stop nobody else
+            problem = f"its entry_points.txt cannot be read: {type(error).__name__}"
+            found[name] = [AdapterInfo(name="", distribution=name, version="", target="", problem=problem)]
+    return sorted((info for infos in found.values() for info in infos), key=lambda info: (info.name, info.distribution))
 
 
-def _distribution(entry: EntryPoint) -> str:
-    name: str = entry.dist.name if entry.dist else "unknown"
-    return re.sub(r"[-_.]+", "-", name).lower()
+def _info(name: str, target: str, distribution: str, version: str) -> AdapterInfo:
+    return AdapterInfo(
+        name=name, distribution=distribution, version=version, target=target, problem=_missing_module(target)
+    )
 
 
-def _conflict(found: list[EntryPoint], name: str) -> str:
-    claimants = " and ".join(sorted({_distribution(entry) for entry in found if entry.name == name}))
+def _conflict(installed: list[AdapterInfo], name: str) -> str:
+    claimants = " and ".join(info.distribution for info in installed if info.name == name)
     return f"adapter {name!r} is claimed by {claimants}; uninstall one, or name the factory as 'module:factory'"
 
 
@@ -143,28 +140,31 @@ def _missing_module(target: str) -> str:
     return "" if spec else f"module {package!r} cannot be found; reinstall the distribution"
 
 
-def _how_to_get(name: str) -> str:
+def _how_to_get(name: str, installed: list[AdapterInfo]) -> str:
     if name in _KNOWN_DISTRIBUTIONS:
         return f"adapter {name!r} is not installed: pip install {_KNOWN_DISTRIBUTIONS[name]}"
     import difflib  # only a mistake needs it
 
-    installed = [info.name for info in list_adapters()]
-    close = difflib.get_close_matches(name, [*installed, *_KNOWN_DISTRIBUTIONS], n=1)
+    names = [info.name for info in installed if info.name]
+    close = difflib.get_close_matches(name, [*names, *_KNOWN_DISTRIBUTIONS], n=1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
-    return (
-        f"no installed distribution provides adapter {name[:200]!r} (installed: {', '.join(installed) or 'none'}){hint}"
-    )
+    known = ", ".join(names) or "none"
+    return f"no installed distribution provides adapter {name[:200]!r} (installed: {known}){hint}"
 
 
 def _load(name: str, target: str) -> Factory:
-    module_name, _, attribute = target.partition(":")
-    module = _guarded(partial(importlib.import_module, module_name.strip()), f"adapter {name!r} cannot be imported")
-    factory: Any = module
-    for part in attribute.partition("[")[0].strip().split("."):
-        factory = getattr(factory, part, None)
+    factory = _guarded(partial(_resolve, target), f"adapter {name!r} cannot be imported")
     if not callable(factory):
         raise AdapterLoadError(f"adapter {name!r} must name a callable create(settings), {target!r} is none")
     return factory  # type: ignore[no-any-return]
+
+
+def _resolve(target: str) -> Any:
+    module_name, _, attribute = target.partition(":")
+    found: Any = importlib.import_module(module_name.strip())
+    for part in attribute.partition("[")[0].strip().split("."):
+        found = getattr(found, part, None)
+    return found
 
 
 def _guarded(call: Callable[[], Any], what: str) -> Any:
@@ -173,8 +173,6 @@ def _guarded(call: Callable[[], Any], what: str) -> Any:
         return call()
     except CompositionError:
         raise
-    except KnowledgeError as error:
-        reason = error.message
-    except Exception as error:  # noqa: BLE001 - a broken adapter must stop nobody else
-        reason = f"{type(error).__name__}: {error}"
-    raise AdapterLoadError(f"{what}: {redact(reason)[:500]}")
+    except (Exception, SystemExit) as error:  # noqa: BLE001 - a broken adapter must stop nobody else
+        reason = f"{type(error).__name__}: {safe_text(error)}"
+    raise AdapterLoadError(f"{what}: {reason}")

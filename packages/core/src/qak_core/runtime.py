@@ -10,8 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from qak_core._admission import Breaker, InFlight
-from qak_core._redaction import redact
-from qak_core._text import collapse, cut
+from qak_core._redaction import safe_text
 from qak_core._texts import Language
 from qak_core.answers import KnowledgeAnswer
 from qak_core.citations import CitationLedger
@@ -23,6 +22,7 @@ from qak_core.errors import (
     KnowledgeError,
     KnowledgeFailed,
     KnowledgeFiltersUnsupported,
+    KnowledgeInvalidRequest,
     KnowledgeInvalidResponse,
     KnowledgeUnconfigured,
 )
@@ -107,6 +107,7 @@ class KnowledgeRuntime:
         self._in_flight = InFlight(total=max_in_flight, per_owner=max_in_flight_per_owner)
         self._breaker = Breaker(failures=breaker_failures, cooldown_s=breaker_cooldown_s)
         self._ledger = CitationLedger()
+        self._check_health: Callable[..., Any] | None = getattr(provider, "health", None)
         self._running: dict[asyncio.Task[Any], CancelSignal] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -163,8 +164,9 @@ class KnowledgeRuntime:
         if self.description is None:
             raise KnowledgeUnconfigured
         request = RetrievalRequest(query=query, top_k=top_k, knowledge_base_ids=knowledge_base_ids, filters=filters)
-        caller = signal or CancelSignal()
-        own = caller.child(self._timeout_s)
+        if signal is not None and not isinstance(signal, CancelSignal):
+            raise KnowledgeInvalidRequest(f"signal must be a CancelSignal, got {type(signal).__name__}")
+        own = (signal or CancelSignal()).child(self._timeout_s)
         try:
             context = RetrievalContext(
                 owner_id=owner_id, session_id=session_id, turn_id=turn_id, trace_id=trace_id, signal=own
@@ -185,9 +187,9 @@ class KnowledgeRuntime:
             return ProviderHealth(status="unconfigured", message="No provider is composed.")
         if self._closing is not None:
             return ProviderHealth(status="unavailable", message="The runtime is closed.")
-        check = getattr(self._provider, "health", None)
-        if check is None:
+        if self._check_health is None:
             return ProviderHealth(status="ready")
+        check = self._check_health
         signal = CancelSignal(self._health_timeout_s)
         arguments = (signal,) if _takes_argument(check) else ()
         task = asyncio.ensure_future(_call(check, *arguments))
@@ -296,7 +298,7 @@ class KnowledgeRuntime:
     def _log_failure(self, action: str, trace_id: str, error: BaseException | None) -> None:
         kind = "CancelledError" if error is None else type(error).__name__
         _log.warning(
-            "provider %s: %s failed with %s: %s (trace %s)", self._key, action, kind, _safe_text(error), trace_id or "-"
+            "provider %s: %s failed with %s: %s (trace %s)", self._key, action, kind, safe_text(error), trace_id or "-"
         )
 
     @property
@@ -335,14 +337,6 @@ def _takes_argument(method: Callable[..., Any]) -> bool:
             for parameter in inspect.signature(method).parameters.values()
         )
     return False
-
-
-def _safe_text(error: BaseException | None) -> str:
-    """Return what an exception says, redacted and on one line, for the operator."""
-    try:
-        return cut(redact(collapse(str(error)[:2000])), 500) if error is not None else ""
-    except Exception as failure:  # noqa: BLE001 - a foreign __str__ may raise anything
-        return f"its text raised {type(failure).__name__}"
 
 
 def _require_positive(**numbers: float) -> None:

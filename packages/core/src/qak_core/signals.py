@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import math
 import threading
 import time
@@ -10,6 +11,8 @@ from collections.abc import Callable
 from contextlib import suppress
 
 from qak_core.errors import KnowledgeCancelled, KnowledgeError, KnowledgeTimeout
+
+_log = logging.getLogger("qak_core")
 
 
 class CancelSignal:
@@ -75,13 +78,13 @@ class CancelSignal:
             self._cancelled = True
             callbacks, self._callbacks = list(self._callbacks.values()), {}
         for callback in callbacks:
-            callback()
+            _run(callback)
 
     def on_cancel(self, callback: Callable[[], None]) -> Callable[[], None]:
         """Call ``callback`` once when :meth:`cancel` is called, at once if it has been.
 
-        The deadline alone does not call it. ``callback`` runs in the cancelling thread, must be quick and must not
-        raise.
+        The deadline alone does not call it. ``callback`` runs in the cancelling thread and must be quick; what it
+        raises is logged and harms nobody else.
 
         Returns:
             A function that takes the callback back; calling it late or twice is harmless.
@@ -91,7 +94,7 @@ class CancelSignal:
             if not self._cancelled:
                 self._callbacks[key] = callback
                 return lambda: self._forget(key)
-        callback()
+        _run(callback)
         return lambda: None
 
     def _forget(self, key: object) -> None:
@@ -147,3 +150,10 @@ class ChildSignal(CancelSignal):
         self._deadline = min(self._deadline, parent._deadline)
         self.detach = parent.on_cancel(self.cancel)
         """Forget the parent, so that a long-lived parent does not keep finished children."""
+
+
+def _run(callback: Callable[[], None]) -> None:
+    try:
+        callback()
+    except Exception as error:  # noqa: BLE001 - whoever cancels is not to suffer from those who listen
+        _log.warning("a cancellation callback raised %s", type(error).__name__)

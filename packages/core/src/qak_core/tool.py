@@ -157,9 +157,5 @@ def _read_arguments(arguments: object) -> dict[str, Any]:
             raise KnowledgeInvalidRequest("the arguments are not JSON") from None
     if not isinstance(arguments, Mapping) or not set(arguments) <= {"query", "knowledge_base_ids", "top_k"}:
         raise KnowledgeInvalidRequest
-    top_k = arguments.get("top_k")
-    return {
-        "query": arguments.get("query", ""),
-        "knowledge_base_ids": arguments.get("knowledge_base_ids") or (),
-        "top_k": DEFAULT_TOP_K if top_k is None else top_k,
-    }
+    given = {name: value for name, value in arguments.items() if value is not None}
+    return {"query": "", **given}

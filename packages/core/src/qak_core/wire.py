@@ -43,6 +43,7 @@ _OLDER_NAMES: dict[tuple[type, str], tuple[str, ...]] = {
     (RetrievalResult, "content"): ("text",),
     (Source, "uri"): ("url",),
 }
+_OLDER_SOURCE_FIELDS = {"documentId": "id", "document_id": "id", "title": "title", "url": "uri", "mimeType": "mimeType"}
 
 
 def to_wire(value: WireValue) -> dict[str, Any]:
@@ -72,6 +73,9 @@ def from_wire(kind: type[_W], value: object) -> _W:
         value = {"results": value}
     if not isinstance(value, Mapping):
         raise invalid(f"{kind.__name__} must be a JSON object, got {type(value).__name__}")
+    if kind is RetrievalResult and value.get("source") is None:
+        lifted = {name: value[older] for older, name in _OLDER_SOURCE_FIELDS.items() if value.get(older) is not None}
+        value = {**value, "source": lifted or None}
     arguments = {}
     for field in fields(kind):
         names = (_camel(field.name), field.name, *_OLDER_NAMES.get((kind, field.name), ()))
@@ -108,6 +112,8 @@ def _checked(kind: type, name: str, given: object) -> Any:
     """Check a plain field of what comes from a provider; a request checks itself."""
     if kind is RetrievalRequest:
         return given
+    if kind is RetrievalResult and name == "id" and isinstance(given, int) and not isinstance(given, bool):
+        return str(given)
     expected: Any = {
         "score": (int, float),
         "metadata": Mapping,

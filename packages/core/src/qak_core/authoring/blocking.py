@@ -8,7 +8,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from functools import lru_cache, partial
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from qak_core.errors import KnowledgeClosed
@@ -71,9 +71,16 @@ class BlockingPool:
             wrapped.cancel()  # cancels the call too, if no thread has taken it yet
 
     def close(self) -> None:
-        """Take no more calls and drop those that wait; does not wait for a vendor that is still busy."""
+        """Take no more calls and refuse those that wait; does not wait for a vendor that is still busy."""
         with self._lock:
             self._closed = True
+            while True:
+                try:
+                    item = self._calls.get_nowait()
+                except Empty:
+                    break
+                if item is not None and item[0].set_running_or_notify_cancel():
+                    item[0].set_exception(KnowledgeClosed())
             for _ in range(self._threads):
                 self._calls.put(None)
 
@@ -92,11 +99,11 @@ class BlockingPool:
     def _work(self) -> None:
         while (item := self._calls.get()) is not None:
             future, call = item
-            if self._closed:
-                future.cancel()
-            elif future.set_running_or_notify_cancel():
+            if future.set_running_or_notify_cancel():
                 try:
                     future.set_result(call())
+                except StopIteration as error:  # no future can hold one (PEP 479)
+                    future.set_exception(RuntimeError(f"the call raised {type(error).__name__}"))
                 except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the call
                     future.set_exception(error)
             with self._lock:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
-from qak_core.errors import KnowledgeError, KnowledgeFailed, KnowledgeTimeout
+from qak_core.errors import KnowledgeError, KnowledgeFailed, KnowledgeInvalidResponse, KnowledgeTimeout
 from qak_core.signals import CancelSignal
 
 _T = TypeVar("_T")
@@ -53,12 +53,17 @@ async def fan_out(
     Raises:
         KnowledgeError: the signal's, when it ended; else, when every side failed, the first side's.
     """
+    if not calls:
+        return FanOut(items=[], degraded=())
     gate = asyncio.Semaphore(max_concurrent)
 
     async def run(call: Callable[[], Awaitable[Sequence[_T]]]) -> Sequence[_T]:
         async with gate:
             signal.raise_if_cancelled()
-            return await call()
+            found = await call()
+        if not isinstance(found, Sequence):
+            raise KnowledgeInvalidResponse
+        return found
 
     tasks = {name: asyncio.ensure_future(run(call)) for name, call in calls.items()}
     for task in tasks.values():

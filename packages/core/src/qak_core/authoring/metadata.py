@@ -56,5 +56,6 @@ def plain_value(value: object) -> Plain | None:
         return str(value)
     item = getattr(value, "item", None)
     if callable(item) and getattr(value, "shape", None) == ():  # a NumPy scalar, without importing NumPy
-        return plain_value(item())
+        plain = item()
+        return plain_value(plain) if isinstance(plain, str | bool | int | float) else None
     return None
