@@ -31,6 +31,8 @@ _KNOWN_SHAPE = re.compile(
     r"|-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----[\w\s+/=]*(?:-----END [A-Z ]{0,40}PRIVATE KEY-----)?"
 )
 
+_SHORTEST_SHAPE = len("Basic abcdef")
+
 
 def redact_credentials(text: str) -> str:
     """Replace what looks like a key, token, password or an address that carries one by ``[redacted]``."""
@@ -38,7 +40,7 @@ def redact_credentials(text: str) -> str:
         text = _URL.sub(lambda found: REDACTED if _carries_credential(found[0]) else found[0], text)
     if "=" in text or ":" in text:
         text = _redact_assignments(text)
-    return _KNOWN_SHAPE.sub(_redact_shape, text)
+    return _KNOWN_SHAPE.sub(_redact_shape, text) if len(text) >= _SHORTEST_SHAPE else text
 
 
 def redact(text: str) -> str:

@@ -121,7 +121,9 @@ def _attempt(read: Callable[[], _T], *, default: _T, what: str) -> _T:
     """Read a foreign object; whatever it raises, ``default`` stands for it."""
     try:
         return read()
-    except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - even what is no Exception, as panics of other languages are not
         _log.debug("reading %s raised %s", what, type(error).__name__)
         return default
 
@@ -177,7 +179,7 @@ class _Found:
         whole = exact_str(value)
         # Cleaning costs time by length, so look at no more than could ever be kept.
         text = clean(whole[: 4 * MAX_CONTENT_CHARS]).strip()
-        content = cut(text, self.max_content_chars).rstrip()
+        content = cut(text, self.max_content_chars)
         return content, len(content) < len(text) or len(whole) > 4 * MAX_CONTENT_CHARS
 
     def _cite(self, source: Source | None, content: str, metadata: Mapping[str, Any]) -> str | None:
@@ -201,9 +203,11 @@ _Get = Callable[[str], Any]
 
 def _getter(candidate: object) -> _Get | None:
     """Return a function that gives a field by name, ``None`` where it is absent."""
+    if type(candidate) is dict or isinstance(candidate, Mapping):  # the first test spares most the slow second
+        return candidate.get
     if isinstance(candidate, _VALUES):
         return lambda name: getattr(candidate, name, None)
-    return candidate.get if isinstance(candidate, Mapping) else None
+    return None
 
 
 def _first(get: _Get, *names: str) -> Any:
@@ -286,7 +290,7 @@ def _plain(value: object) -> str | bool | int | float | None:
     if isinstance(value, str):
         text = clean(exact_str(value)[: 4 * MAX_METADATA_TEXT_CHARS])
         return cut(redact(text), MAX_METADATA_TEXT_CHARS)
-    if isinstance(value, bool):
+    if value is True or value is False:  # isinstance() believes an object that lies about its class
         return value
     if isinstance(value, int):
         number = exact_int(value)

@@ -201,7 +201,7 @@ def valid_top_k(value: object) -> int:
 def _valid_query(value: object) -> str:
     if not isinstance(value, str):
         raise KnowledgeInvalidRequest(f"query must be text, got {type(value).__name__}")
-    query = cut(clean(value).strip(), MAX_QUERY_CHARS).rstrip()
+    query = cut(clean(value).strip(), MAX_QUERY_CHARS)
     if not query:
         raise KnowledgeQueryRequired
     return query
@@ -240,7 +240,7 @@ def _valid_filters(value: object) -> dict[str, Any] | None:
 
 def _copy_json(value: object, depth: int) -> object:
     """Copy a JSON value into plain types, so that neither side can change what the other holds."""
-    if value is None or isinstance(value, bool):
+    if value is None or value is True or value is False:
         return value
     if isinstance(value, str):
         return exact_str(value)

@@ -10,6 +10,8 @@ from enum import Enum
 from pathlib import PurePath
 from uuid import UUID
 
+from qak_core._exact import exact_float, exact_int, exact_str
+
 Plain = str | bool | int | float
 
 _INTERNAL = frozenset({"embedding", "embeddings", "vector", "vectors", "_node_content", "_split_overlap"})
@@ -42,14 +44,15 @@ def plain_value(value: object) -> Plain | None:
     """
     if isinstance(value, Enum):
         value = value.value
-    if isinstance(value, bool):
+    if value is True or value is False:
         return value
     if isinstance(value, str):
-        return str.__str__(value)
+        return exact_str(value)
     if isinstance(value, int):
-        return int(value)
+        return exact_int(value)
     if isinstance(value, float):
-        return float(value) if math.isfinite(value) else None
+        real = exact_float(value)
+        return real if math.isfinite(real) else None
     if isinstance(value, date | time):
         return value.isoformat()
     if isinstance(value, UUID | Decimal | PurePath):
