@@ -15,7 +15,7 @@ class Failure(Exception):
         super().__init__("password=hunter2 at http://10.0.0.1/")
 
 
-class Panic(Exception):
+class Panic(BaseException):
     """Stands for what native extensions raise past ``except Exception``."""
 
 
@@ -186,7 +186,22 @@ def shown(value):
         return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
 
 
-NUMBERS = [0, -1, 2**63, -(2**63) - 1, 10**6000, 0.0, -0.0, 1.5, float("nan"), float("inf"), -float("inf"), 1e308, True, False]
+NUMBERS = [
+    0,
+    -1,
+    2**63,
+    -(2**63) - 1,
+    10**6000,
+    0.0,
+    -0.0,
+    1.5,
+    float("nan"),
+    float("inf"),
+    -float("inf"),
+    1e308,
+    True,
+    False,
+]
 TEXTS = [
     "",
     " \n\t",
@@ -242,7 +257,7 @@ IMPOSTORS = [
 URLS = [text for text in TEXTS if "://" in text]
 NAMES = "id title uri url mime_type mimeType locator chunkId chunk_id text documentId document_id content score".split()
 IDS = ["1", "2", "2 ", "\u200b2", 2, "z" * 500, "z" * 143 + "y" * 400]
-ODD_CHARS = "\x00\t\n\x1b\x85\xa0\u0301\u200b\u200d\u2028\u202e\ufeff\ud800\udc00\U000e0041😀年ａ\"\\=:/a1"
+ODD_CHARS = '\x00\t\n\x1b\x85\xa0\u0301\u200b\u200d\u2028\u202e\ufeff\ud800\udc00\U000e0041😀年ａ"\\=:/a1'
 
 
 def text(rng):

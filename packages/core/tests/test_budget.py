@@ -61,7 +61,10 @@ def test_metadata_goes_from_the_end_before_a_result_does():
 
 
 def test_results_go_from_the_end_when_nothing_else_is_left_and_are_counted():
-    sources = [{"id": "😀" * 120, "title": "😀" * 300, "uri": f"https://example.com/{n}" + "y" * 2000, "locator": "😀" * 300} for n in range(8)]
+    sources = [
+        {"id": "😀" * 120, "title": "😀" * 300, "uri": f"https://example.com/{n}" + "y" * 2000, "locator": "😀" * 300}
+        for n in range(8)
+    ]
     heavy = [{"id": f"{n}" + "😀" * 150, "content": "😀" * 4000, "source": source} for n, source in enumerate(sources)]
     answer = normalize_response(heavy, query="😀" * 500, top_k=8)
     assert [result.id[0] for result in answer.results] == [str(number) for number in range(len(answer.results))]

@@ -28,7 +28,9 @@ def cited(answer):
     ],
 )
 def test_a_citation_is_titled_by_title_else_id_else_host(source, title):
-    [citation] = normalize_response([{"id": "1", "content": "x", "source": {**source, "uri": "https://example.com/x"}}], query="q").citations
+    [citation] = normalize_response(
+        [{"id": "1", "content": "x", "source": {**source, "uri": "https://example.com/x"}}], query="q"
+    ).citations
     assert citation.title == title
     assert (citation.id, citation.url) == ("source_1", "https://example.com/x")
 

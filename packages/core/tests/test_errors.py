@@ -69,7 +69,9 @@ def test_an_error_survives_pickling():
     assert error.to_dict()["code"] == "knowledge_timeout"
 
 
-@pytest.mark.parametrize("error", [ProviderContractError, SettingsError, AdapterNotFound, AdapterConflict, AdapterLoadError])
+@pytest.mark.parametrize(
+    "error", [ProviderContractError, SettingsError, AdapterNotFound, AdapterConflict, AdapterLoadError]
+)
 def test_composition_has_a_branch_of_its_own(error):
     assert issubclass(error, CompositionError)
     assert issubclass(error, QakError)

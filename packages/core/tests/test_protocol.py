@@ -69,7 +69,19 @@ def test_a_query_that_is_no_text_is_refused(query):
 @pytest.mark.clause("request.top_k")
 @pytest.mark.parametrize(
     ("top_k", "expected"),
-    [(1, 1), (8, 8), (0, 1), (-5, 1), (9, 8), (10**400, 8), ("3", 3), (" 07 ", 7), ("+2", 2), ("-2", 1), ("9" * 9999, 8)],
+    [
+        (1, 1),
+        (8, 8),
+        (0, 1),
+        (-5, 1),
+        (9, 8),
+        (10**400, 8),
+        ("3", 3),
+        (" 07 ", 7),
+        ("+2", 2),
+        ("-2", 1),
+        ("9" * 9999, 8),
+    ],
 )
 def test_a_top_k_is_read_and_clamped(top_k, expected):
     read = request(top_k=top_k).top_k
@@ -78,7 +90,9 @@ def test_a_top_k_is_read_and_clamped(top_k, expected):
 
 
 @pytest.mark.clause("request.top_k")
-@pytest.mark.parametrize("top_k", [True, False, None, 5.0, math.nan, "", "five", "5.5", "1e1", "+-5", "--5", "５", "٥", "5 5", [5], b"5"])
+@pytest.mark.parametrize(
+    "top_k", [True, False, None, 5.0, math.nan, "", "five", "5.5", "1e1", "+-5", "--5", "５", "٥", "5 5", [5], b"5"]
+)
 def test_a_top_k_that_is_no_integer_is_refused(top_k):
     with pytest.raises(KnowledgeInvalidRequest):
         request(top_k=top_k)
@@ -101,7 +115,8 @@ def test_blank_and_repeated_knowledge_base_ids_are_dropped(ids, expected):
 
 @pytest.mark.clause("request.knowledge_base_ids")
 @pytest.mark.parametrize(
-    "ids", ["a", b"a", 5, {"a"}, {"a": 1}, iter(["a"]), ["a", 5], [None], ["x" * 121], [str(number) for number in range(9)]]
+    "ids",
+    ["a", b"a", 5, {"a"}, {"a": 1}, iter(["a"]), ["a", 5], [None], ["x" * 121], [str(number) for number in range(9)]],
 )
 def test_knowledge_base_ids_of_another_shape_are_refused(ids):
     with pytest.raises(KnowledgeInvalidRequest):
@@ -118,7 +133,13 @@ def nested(depth):
 @pytest.mark.clause("request.filters")
 @pytest.mark.parametrize(
     "filters",
-    [{"a": 1}, {"a": [1, "x", None, True, 1.5, {"b": []}]}, nested(8), {"年": "年" * 5000}, {"a": "x" * (16 * 1024 - 9)}],
+    [
+        {"a": 1},
+        {"a": [1, "x", None, True, 1.5, {"b": []}]},
+        nested(8),
+        {"年": "年" * 5000},
+        {"a": "x" * (16 * 1024 - 9)},
+    ],
     ids=["flat", "mixed", "deep", "wide", "full"],
 )
 def test_filters_are_deep_copied_json(filters):
@@ -157,7 +178,9 @@ def test_a_copy_of_filters_shares_no_part_with_the_original():
         {"a": "x" * (16 * 1024)},
         {"a": hostile.Disguised(bool)},
     ],
-    ids=lambda filters: str(filters)[:20] if isinstance(filters, str | int) else type(next(iter(filters), None)).__name__,
+    ids=lambda filters: (
+        str(filters)[:20] if isinstance(filters, str | int) else type(next(iter(filters), None)).__name__
+    ),
 )
 def test_filters_that_are_no_bounded_json_are_refused(filters):
     with pytest.raises(KnowledgeInvalidRequest):
@@ -231,7 +254,13 @@ def test_a_context_may_leave_all_but_the_owner_out():
 @pytest.mark.clause("context.trusted", "describe.frozen")
 @pytest.mark.parametrize(
     "value",
-    [request(), RetrievalContext(owner_id="o"), RetrievalResult(id="1", content="x"), Source(), ProviderHealth(status="ready")],
+    [
+        request(),
+        RetrievalContext(owner_id="o"),
+        RetrievalResult(id="1", content="x"),
+        Source(),
+        ProviderHealth(status="ready"),
+    ],
     ids=lambda value: type(value).__name__,
 )
 def test_a_value_of_the_protocol_cannot_be_changed(value):
@@ -242,6 +271,8 @@ def test_a_value_of_the_protocol_cannot_be_changed(value):
 
 
 @pytest.mark.clause("health.states")
-@pytest.mark.parametrize(("status", "ok"), [("ready", True), ("degraded", True), ("unconfigured", False), ("unavailable", False)])
+@pytest.mark.parametrize(
+    ("status", "ok"), [("ready", True), ("degraded", True), ("unconfigured", False), ("unavailable", False)]
+)
 def test_health_is_ok_when_retrieval_is_worth_trying(status, ok):
     assert ProviderHealth(status=status).ok is ok

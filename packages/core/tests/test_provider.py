@@ -135,7 +135,9 @@ def test_a_description_of_another_shape_is_a_problem(described):
 
 
 @pytest.mark.clause("describe.version")
-@pytest.mark.parametrize("version", [True, "1", 1.0, [1], None, 0, 2, hostile.LyingInt(1), 10**5000], ids=lambda it: type(it).__name__)
+@pytest.mark.parametrize(
+    "version", [True, "1", 1.0, [1], None, 0, 2, hostile.LyingInt(1), 10**5000], ids=lambda it: type(it).__name__
+)
 def test_only_the_integer_one_is_the_version(version):
     [problem] = description_problems(protocol_version=version)
     assert "protocol_version" in problem
@@ -143,7 +145,9 @@ def test_only_the_integer_one_is_the_version(version):
 
 
 @pytest.mark.clause("describe.version")
-@pytest.mark.parametrize(("version", "shown"), [(True, "True (bool)"), ("1", "'1'"), (1.0, "1.0 (float)"), ([1], "list")])
+@pytest.mark.parametrize(
+    ("version", "shown"), [(True, "True (bool)"), ("1", "'1'"), (1.0, "1.0 (float)"), ([1], "list")]
+)
 def test_a_refused_version_is_named_as_it_was_given(version, shown):
     [problem] = description_problems(protocol_version=version)
     assert problem.endswith(f"got {shown}")
@@ -170,7 +174,9 @@ def test_another_key_is_a_problem(key):
 
 
 @pytest.mark.clause("describe.label")
-@pytest.mark.parametrize(("label", "expected"), [(" Local\n library ", "Local library"), ("本地\u200b库", "本地库"), ("x" * 120, "x" * 120)])
+@pytest.mark.parametrize(
+    ("label", "expected"), [(" Local\n library ", "Local library"), ("本地\u200b库", "本地库"), ("x" * 120, "x" * 120)]
+)
 def test_a_label_is_cleaned(label, expected):
     assert assert_provider(Provider(label=label)).label == expected
 
@@ -269,7 +275,9 @@ def test_a_problem_shows_no_credential():
 
 @pytest.mark.clause("health.states")
 @pytest.mark.parametrize("status", ["ready", "unconfigured", "degraded", "unavailable"])
-@pytest.mark.parametrize("make", [lambda status: {"status": status}, lambda status: ProviderHealth(status=status)], ids=["mapping", "class"])
+@pytest.mark.parametrize(
+    "make", [lambda status: {"status": status}, lambda status: ProviderHealth(status=status)], ids=["mapping", "class"]
+)
 def test_a_known_state_is_taken(status, make):
     assert read_health(make(status)) == ProviderHealth(status=status)
 
@@ -320,4 +328,6 @@ def test_anything_unclear_is_unavailable_and_never_ready(answer):
     ids=lambda value: type(value).__name__,
 )
 def test_a_health_message_is_redacted_and_bounded(message, expected):
-    assert read_health({"status": "degraded", "message": message}) == ProviderHealth(status="degraded", message=expected)
+    assert read_health({"status": "degraded", "message": message}) == ProviderHealth(
+        status="degraded", message=expected
+    )

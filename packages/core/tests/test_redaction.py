@@ -107,14 +107,28 @@ def test_redaction_leaves_ordinary_text_alone(text):
 def test_redaction_takes_an_address_out_that_is_not_public(address, frame):
     text = redact(frame.format(address))
     assert REDACTED in text
-    for part in ("10.0.0.1", "2130706433", "wiki.corp", "localhost", "etc/passwd", "bucket", "alert", "cache", "::1", "abc"):
+    for part in (
+        "10.0.0.1",
+        "2130706433",
+        "wiki.corp",
+        "localhost",
+        "etc/passwd",
+        "bucket",
+        "alert",
+        "cache",
+        "::1",
+        "abc",
+    ):
         assert part not in text
 
 
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        *[(name, True) for name in "password api_key X-Api-Key clientSecret access_token auth pwd Authorization".split()],
+        *[
+            (name, True)
+            for name in "password api_key X-Api-Key clientSecret access_token auth pwd Authorization".split()
+        ],
         *[(name, False) for name in "title author page department tokens keyword passage publisher".split()],
     ],
 )
@@ -131,7 +145,22 @@ def test_redacting_twice_changes_nothing_more(text):
 
 @pytest.mark.parametrize(
     "piece",
-    ["a", "a-", "://", "http://", "http:", "=", "a=", "password", "password=", "-----BEGIN PRIVATE KEY-----", "eyJ", "Bearer ", "sk-", '\\"']
+    [
+        "a",
+        "a-",
+        "://",
+        "http://",
+        "http:",
+        "=",
+        "a=",
+        "password",
+        "password=",
+        "-----BEGIN PRIVATE KEY-----",
+        "eyJ",
+        "Bearer ",
+        "sk-",
+        '\\"',
+    ],
 )
 def test_redaction_takes_linear_time(piece):
     text = piece * (200_000 // len(piece))

@@ -15,7 +15,21 @@ REMOVED = [
     *"\u200b\u2060\ufeff\ufff9\ufffa\ufffb",
     *map(chr, range(0xE0000, 0xE0080)),
 ]
-KEPT = ["\t", "\n", "\u200d", "\u200c", "\ufe0f", "\ufe0e", "\U000e0100", "\xad", "\u200e", "\u061c", "\u3000", "\ufffd", "😀"]
+KEPT = [
+    "\t",
+    "\n",
+    "\u200d",
+    "\u200c",
+    "\ufe0f",
+    "\ufe0e",
+    "\U000e0100",
+    "\xad",
+    "\u200e",
+    "\u061c",
+    "\u3000",
+    "\ufffd",
+    "😀",
+]
 
 CLUSTERS = {
     "a letter with accents": "e\u0301\u0323",
@@ -34,7 +48,10 @@ CLUSTERS = {
     "a half-width voiced sound": "\uff76\uff9e",
 }
 
-any_text = st.text(st.characters(codec=None, categories=None) | st.sampled_from([*REMOVED[::7], *KEPT, "\ud800", "\udfff", '"', "\\", "\u0301"]))
+any_text = st.text(
+    st.characters(codec=None, categories=None)
+    | st.sampled_from([*REMOVED[::7], *KEPT, "\ud800", "\udfff", '"', "\\", "\u0301"])
+)
 cleaned_text = any_text.map(clean)
 bounded = settings(max_examples=400, deadline=None, database=None)
 
@@ -67,7 +84,13 @@ def test_cleaned_text_is_encodable_and_stays_as_it_is(text):
 
 @pytest.mark.parametrize(
     ("text", "expected"),
-    [("  a \t\n b  ", "a b"), ("a\u3000\u2028\u2009b\xa0", "a b"), ("a\u200bb", "ab"), ("\n\t ", ""), ("a\r\nb", "a b")],
+    [
+        ("  a \t\n b  ", "a b"),
+        ("a\u3000\u2028\u2009b\xa0", "a b"),
+        ("a\u200bb", "ab"),
+        ("\n\t ", ""),
+        ("a\r\nb", "a b"),
+    ],
 )
 def test_collapsing_turns_whitespace_into_one_space(text, expected):
     assert collapse(text) == expected

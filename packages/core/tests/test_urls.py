@@ -38,7 +38,10 @@ CREDENTIALS = (
 ).split()
 
 bounded = settings(
-    max_examples=600, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=600,
+    deadline=None,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 
@@ -204,7 +207,11 @@ private_addresses = st.sampled_from([ipaddress.IPv4Network(network) for network 
 )
 
 
-@given(address=private_addresses, scheme=st.sampled_from(["http", "https", "HTTP", "hTTps"]), port=st.sampled_from(["", ":8080"]))
+@given(
+    address=private_addresses,
+    scheme=st.sampled_from(["http", "https", "HTTP", "hTTps"]),
+    port=st.sampled_from(["", ":8080"]),
+)
 @bounded
 def test_no_spelling_of_a_private_address_is_public(address, scheme, port):
     for host in spellings(address):
@@ -216,7 +223,24 @@ hosts = st.sampled_from(
     "xn--zz%20 ex%61mple.com a..b 1.2.3.4.5 10-0-0-1.x.com".split()
 )
 pieces = st.one_of(
-    st.sampled_from([*"/?#@:\\&=%.;[] \t\n", "//", "..", "%2e", "%00", "\u202e", "\u200d", "\ud800", "。", "token=", "u:p@", ":0", ":80", "é"]),
+    st.sampled_from(
+        [
+            *"/?#@:\\&=%.;[] \t\n",
+            "//",
+            "..",
+            "%2e",
+            "%00",
+            "\u202e",
+            "\u200d",
+            "\ud800",
+            "。",
+            "token=",
+            "u:p@",
+            ":0",
+            ":80",
+            "é",
+        ]
+    ),
     hosts,
     st.text(max_size=4),
 )

@@ -45,7 +45,9 @@ VALUES = [
     (REQUEST, {"query": "q", "topK": 3, "knowledgeBaseIds": ["a"], "filters": {"a": {"b": [1]}}}),
     (ProviderHealth(status="degraded", message="slow"), {"status": "degraded", "message": "slow"}),
     (
-        ProviderDescription(key="k", label="L", capabilities={"filters": True}, knowledge_bases=[KnowledgeBase(id="a", label="A")]),
+        ProviderDescription(
+            key="k", label="L", capabilities={"filters": True}, knowledge_bases=[KnowledgeBase(id="a", label="A")]
+        ),
         {
             "key": "k",
             "label": "L",
@@ -73,7 +75,11 @@ def test_a_value_is_written_in_camel_case_and_read_back(value, wire):
         (RetrievalResult, {"id": 5, "content": "x"}, RetrievalResult(id="5", content="x")),
         (RetrievalResult, {"id": "1", "content": "x", "score": None}, RetrievalResult(id="1", content="x")),
         (Source, {"url": "https://example.com/", "mime_type": "m"}, Source(uri="https://example.com/", mime_type="m")),
-        (RetrievalResponse, [{"id": "1", "content": "x"}], RetrievalResponse(results=[RetrievalResult(id="1", content="x")])),
+        (
+            RetrievalResponse,
+            [{"id": "1", "content": "x"}],
+            RetrievalResponse(results=[RetrievalResult(id="1", content="x")]),
+        ),
         (
             ProviderDescription,
             {"key": "k", "label": "L", "knowledgeBases": ["a"]},
@@ -111,7 +117,9 @@ def test_another_shape_is_an_invalid_response(kind, wire):
 
 
 @pytest.mark.clause("request.query")
-@pytest.mark.parametrize("wire", [None, [], "q", {}, {"query": 5}, {"query": "q", "topK": True}, {"query": "q", "filters": [1]}])
+@pytest.mark.parametrize(
+    "wire", [None, [], "q", {}, {"query": 5}, {"query": "q", "topK": True}, {"query": "q", "filters": [1]}]
+)
 def test_another_shape_is_an_invalid_request(wire):
     with pytest.raises(KnowledgeInvalidRequest):
         from_wire(RetrievalRequest, wire)
@@ -138,7 +146,8 @@ results = st.builds(
     id=texts,
     content=texts,
     score=st.none() | st.floats(allow_nan=False, allow_infinity=False),
-    source=st.none() | st.builds(Source, **dict.fromkeys(["id", "title", "uri", "mime_type", "locator"], optional_texts)),
+    source=st.none()
+    | st.builds(Source, **dict.fromkeys(["id", "title", "uri", "mime_type", "locator"], optional_texts)),
     metadata=st.dictionaries(texts, texts | st.booleans() | st.integers(), max_size=3),
 )
 
@@ -153,12 +162,23 @@ def test_any_response_survives_the_wire(response):
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | texts,
-    lambda inner: st.lists(inner, max_size=3)
-    | st.dictionaries(st.sampled_from("id content results source metadata score query topK status".split()) | texts, inner, max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(
+            st.sampled_from("id content results source metadata score query topK status".split()) | texts,
+            inner,
+            max_size=4,
+        )
+    ),
 )
 
 
-@given(kind=st.sampled_from([RetrievalRequest, RetrievalResponse, RetrievalResult, Source, ProviderHealth, ProviderDescription]), wire=json_values)
+@given(
+    kind=st.sampled_from(
+        [RetrievalRequest, RetrievalResponse, RetrievalResult, Source, ProviderHealth, ProviderDescription]
+    ),
+    wire=json_values,
+)
 @settings(max_examples=300, deadline=None, database=None)
 def test_whatever_comes_over_the_wire_is_a_value_or_an_error_of_the_list(kind, wire):
     try:

@@ -227,18 +227,17 @@ def _valid_filters(value: object) -> dict[str, Any] | None:
         return None
     if not isinstance(value, Mapping):
         raise KnowledgeInvalidRequest(f"filters must be a mapping, got {type(value).__name__}")
-    copy = _copy_json(value, MAX_FILTERS_DEPTH)
-    assert isinstance(copy, dict)
     try:
+        copy = _copy_json(value, MAX_FILTERS_DEPTH)
         size = len(json.dumps(copy, ensure_ascii=False, allow_nan=False).encode())
-    except ValueError:  # NaN, an endless number or a lone surrogate
+    except (TypeError, ValueError):  # NaN, an endless number, a lone surrogate, an object that lies about its class
         raise KnowledgeInvalidRequest("filters must hold JSON values only") from None
     if size > MAX_FILTERS_BYTES:
         raise KnowledgeInvalidRequest(f"filters may take {MAX_FILTERS_BYTES} bytes as JSON, got {size}")
     return copy or None
 
 
-def _copy_json(value: object, depth: int) -> object:
+def _copy_json(value: object, depth: int) -> Any:
     """Copy a JSON value into plain types, so that neither side can change what the other holds."""
     if value is None or value is True or value is False:
         return value

@@ -108,16 +108,20 @@ def _installed() -> list[AdapterInfo]:
 
     found: dict[str, list[AdapterInfo]] = {}
     for distribution in distributions():
-        name = re.sub(r"[-_.]+", "-", distribution.name or "unknown").lower()
-        if name in found:  # seen twice, such as an editable install beside a wheel: Python imports the first one
-            continue
-        try:
-            points = [point for point in distribution.entry_points if point.group == ENTRY_POINT_GROUP]
-            found[name] = [_info(point.name, point.value, name, distribution.version) for point in points]
-        except Exception as error:  # noqa: BLE001 - a broken distribution must stop nobody else
-            problem = f"its entry_points.txt cannot be read: {type(error).__name__}"
-            found[name] = [AdapterInfo(name="", distribution=name, version="", target="", problem=problem)]
+        name, infos = _declared(distribution)
+        found.setdefault(name, infos)  # seen twice, as an editable install beside a wheel: Python imports the first
     return sorted((info for infos in found.values() for info in infos), key=lambda info: (info.name, info.distribution))
+
+
+def _declared(distribution: Any) -> tuple[str, list[AdapterInfo]]:
+    name = "unknown"
+    try:
+        name = re.sub(r"[-_.]+", "-", distribution.name or name).lower()
+        points = [point for point in distribution.entry_points if point.group == ENTRY_POINT_GROUP]
+        return name, [_info(point.name, point.value, name, distribution.version) for point in points]
+    except Exception as error:  # noqa: BLE001 - a broken distribution must stop nobody else
+        problem = f"its metadata cannot be read: {type(error).__name__}"
+        return name, [AdapterInfo(name="", distribution=name, version="", target="", problem=problem)]
 
 
 def _info(name: str, target: str, distribution: str, version: str) -> AdapterInfo:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
@@ -24,6 +25,7 @@ from qak_core.errors import (
     KnowledgeFiltersUnsupported,
     KnowledgeInvalidRequest,
     KnowledgeInvalidResponse,
+    KnowledgeTimeout,
     KnowledgeUnconfigured,
 )
 from qak_core.normalization import MAX_CONTENT_CHARS, normalize_response
@@ -173,13 +175,14 @@ class KnowledgeRuntime:
             )
             self._admit(request, self.description)
             own.raise_if_cancelled()
-            self._breaker.check()
-            response = await self._retrieve(request, context, own)
-            answer = self._normalize(response, request, context)
+            outcome = await self._retrieve(request, context, own)
         finally:
             own.detach()
-        self._breaker.record(None)
-        return answer
+        if isinstance(
+            outcome, KnowledgeError
+        ):  # raised here, in a frame that knows nothing of the provider's exception
+            raise outcome
+        return outcome
 
     async def health(self) -> ProviderHealth:
         """Ask the provider how it is, within the health deadline (clause ``health.states``); never raises."""
@@ -228,9 +231,17 @@ class KnowledgeRuntime:
         if published and not published.issuperset(request.knowledge_base_ids):
             raise KnowledgeBaseUnknown
 
-    async def _retrieve(self, request: RetrievalRequest, context: RetrievalContext, signal: ChildSignal) -> object:
+    async def _retrieve(
+        self, request: RetrievalRequest, context: RetrievalContext, signal: ChildSignal
+    ) -> KnowledgeAnswer | KnowledgeError:
         """Call the provider, and cut it off when the signal ends, whether it listens or not."""
         leave = self._in_flight.enter(context.owner_id)
+        try:
+            self._breaker.check()
+        except KnowledgeError:
+            leave()
+            raise
+        started = time.monotonic()
         task = asyncio.ensure_future(_call(self._provider.retrieve, request, context))
         self._running[task] = signal
         task.add_done_callback(lambda _: self._forget(task, leave))
@@ -246,26 +257,27 @@ class KnowledgeRuntime:
             late = signal.error()
             ended.cancel()
             self._abandon(task, signal)
-        error: KnowledgeError
-        if task.done() and not task.cancelled() and task.exception() is None:
-            return task.result()
-        error = late or self._translate(task, context.trace_id)
-        self._breaker.record(error)
-        raise error
+        outcome = late or self._outcome(task, request, context)
+        # A caller who is less patient than the runtime does not make the provider slow.
+        impatient = isinstance(late, KnowledgeTimeout) and time.monotonic() - started < 0.99 * self._timeout_s
+        if not impatient:
+            self._breaker.record(outcome if isinstance(outcome, KnowledgeError) else None)
+        return outcome
 
-    def _translate(self, task: asyncio.Task[object], trace_id: str) -> KnowledgeError:
-        """Turn what a provider raised into a fresh error of the closed list (clause ``runtime.errors``)."""
+    def _outcome(
+        self, task: asyncio.Task[object], request: RetrievalRequest, context: RetrievalContext
+    ) -> KnowledgeAnswer | KnowledgeError:
+        """Turn what a provider returned or raised into an answer or a fresh error (clause ``runtime.errors``)."""
         raised = None if task.cancelled() else task.exception()
-        self._log_failure("retrieve", trace_id, raised)
-        # Nobody cancelled: a provider that says so has failed.
-        if raised is None or not isinstance(raised, KnowledgeError) or isinstance(raised, KnowledgeCancelled):
-            return KnowledgeFailed()
-        return next((error() for error in ERRORS_BY_CODE.values() if isinstance(raised, error)), KnowledgeFailed())
-
-    def _normalize(self, response: object, request: RetrievalRequest, context: RetrievalContext) -> KnowledgeAnswer:
+        if task.cancelled() or raised is not None:
+            self._log_failure("retrieve", context.trace_id, raised)
+            # Nobody cancelled: a provider that says so has failed.
+            if not isinstance(raised, KnowledgeError) or isinstance(raised, KnowledgeCancelled):
+                return KnowledgeFailed()
+            return next((error() for error in ERRORS_BY_CODE.values() if isinstance(raised, error)), KnowledgeFailed())
         try:
             return normalize_response(
-                response,
+                task.result(),
                 query=request.query,
                 top_k=request.top_k,
                 max_content_chars=self._max_content_chars,
@@ -274,8 +286,7 @@ class KnowledgeRuntime:
             )
         except KnowledgeInvalidResponse as error:
             self._log_failure("response", context.trace_id, error)
-            self._breaker.record(error)
-            raise
+            return KnowledgeInvalidResponse()
 
     def _forget(self, task: asyncio.Task[Any], leave: Callable[[], None]) -> None:
         leave()

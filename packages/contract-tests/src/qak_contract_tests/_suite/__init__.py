@@ -1,0 +1,1 @@
+"""The tests of the contract, one module for each side of it."""
