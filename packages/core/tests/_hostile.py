@@ -4,6 +4,7 @@ Drawn by a ``random.Random`` that hypothesis controls: its strategies would look
 """
 
 from collections.abc import Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from itertools import cycle
 
@@ -178,12 +179,17 @@ def _cyclic():
     return loop
 
 
-def shown(value):
-    """Return as much of a value as can be shown in a test report."""
+@contextmanager
+def shown_on_failure(value):
+    """Add to a failure as much of the value as can be shown."""
     try:
-        return ascii(value)[:2000]
-    except (Failure, ValueError, RecursionError) as error:
-        return f"<{type(value).__name__} whose repr raises {type(error).__name__}>"
+        yield
+    except BaseException as error:
+        try:
+            error.add_note(ascii(value)[:2000])
+        except (Failure, ValueError, RecursionError) as unprintable:
+            error.add_note(f"a {type(value).__name__} whose repr raises {type(unprintable).__name__}")
+        raise
 
 
 NUMBERS = [

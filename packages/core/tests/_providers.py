@@ -72,5 +72,5 @@ class Patient(Provider):
 
 async def until(condition):
     """Let others run until the condition holds; the caller's test is bounded in time."""
-    while not condition():
+    while not condition():  # noqa: ASYNC110 - what it waits for may happen in a thread
         await asyncio.sleep(0.001)

@@ -2,7 +2,7 @@ import json
 import math
 
 import pytest
-from hypothesis import HealthCheck, given, note, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from qak_core import (
@@ -107,15 +107,17 @@ def check_plain(value: object) -> None:
 
 
 def survives(response, top_k, max_content_chars=4000):
-    note(hostile.shown(response))
-    try:
-        answer = normalize_response(response, query="年费", top_k=top_k, max_content_chars=max_content_chars)
-    except KnowledgeInvalidResponse as error:
-        assert error.args == (KnowledgeInvalidResponse.text,)
-        assert error.__context__ is None
-        assert error.__cause__ is None
-    else:
-        check_answer(answer, top_k)
+    """Normalise a hostile response: a bounded answer or the one error, and nothing of what it raised."""
+    with hostile.shown_on_failure(response):
+        error = answer = None
+        try:
+            answer = normalize_response(response, query="年费", top_k=top_k, max_content_chars=max_content_chars)
+        except KnowledgeInvalidResponse as caught:
+            error = caught
+        if answer is not None:
+            check_answer(answer, top_k)
+        if error is not None:
+            assert (error.args, error.__context__, error.__cause__) == ((KnowledgeInvalidResponse.text,), None, None)
 
 
 # Together 10,000 hostile responses a run.
@@ -133,10 +135,10 @@ def test_a_hostile_response_gives_a_bounded_answer_or_the_one_error(rng, top_k):
 @settings(hostile_settings, max_examples=3200)
 def test_a_hostile_result_does_not_harm_the_ones_beside_it(rng):
     given = hostile.result(rng)
-    note(hostile.shown(given))
-    answer = normalized(given, {"id": "good", "content": "Two people approve."}, given, top_k=8)
-    check_answer(answer, 8)
-    assert [kept.content for kept in answer.results if kept.id == "good"] == ["Two people approve."]
+    with hostile.shown_on_failure(given):
+        answer = normalized(given, {"id": "good", "content": "Two people approve."}, given, top_k=8)
+        check_answer(answer, 8)
+        assert [kept.content for kept in answer.results if kept.id == "good"] == ["Two people approve."]
 
 
 @pytest.mark.clause("response.metadata", "response.json")
@@ -144,10 +146,10 @@ def test_a_hostile_result_does_not_harm_the_ones_beside_it(rng):
 @settings(hostile_settings, max_examples=1500)
 def test_hostile_metadata_leaves_the_result_as_it_is(rng):
     given = hostile.metadata(rng)
-    note(hostile.shown(given))
-    answer = normalized({"id": "1", "content": "text", "metadata": given})
-    check_answer(answer, 5)
-    assert [(kept.id, kept.content) for kept in answer.results] == [("1", "text")]
+    with hostile.shown_on_failure(given):
+        answer = normalized({"id": "1", "content": "text", "metadata": given})
+        check_answer(answer, 5)
+        assert [(kept.id, kept.content) for kept in answer.results] == [("1", "text")]
 
 
 @pytest.mark.clause("response.budget")

@@ -83,7 +83,11 @@ def test_listing_imports_no_adapter_and_not_its_package(install):
     package = site / "qak_test_deep"
     package.mkdir()
     package.joinpath("__init__.py").write_text("raise SystemExit('imported')")
-    code = "import sys, qak_core; print([info.problem for info in qak_core.list_adapters() if info.name == 'deep'], 'qak_test_deep' in sys.modules)"
+    code = (
+        "import sys, qak_core\n"
+        "problems = [info.problem for info in qak_core.list_adapters() if info.name == 'deep']\n"
+        "print(problems, 'qak_test_deep' in sys.modules)"
+    )
     done = subprocess.run(
         [sys.executable, "-c", code],
         capture_output=True,
@@ -234,7 +238,7 @@ BROKEN_MODULES = {
     "has no factory": "x = 1",
     "has another thing": "create = 5",
     "is lazy and broken": "def __getattr__(name): raise ImportError('password=hunter2')",
-    "raises without a text": "class E(Exception):\n    def __str__(self): raise ValueError('password=hunter2')\nraise E",
+    "raises without a text": "class E(Exception):\n def __str__(self): raise ValueError('password=hunter2')\nraise E",
 }
 
 
@@ -264,7 +268,7 @@ def check_error(error):
         "def create(settings): raise RuntimeError('password=hunter2 at http://10.0.0.1/')",
         "def create(settings): raise SystemExit('password=hunter2')",
         "def create(): ...",
-        "from qak_core import KnowledgeUnavailable\ndef create(settings): raise KnowledgeUnavailable('password=hunter2')",
+        "import qak_core\ndef create(settings): raise qak_core.KnowledgeUnavailable('password=hunter2')",
     ],
 )
 def test_a_factory_that_fails_says_why_without_secrets(install, code):

@@ -117,7 +117,7 @@ def test_a_wrong_provider_fails_at_composition_and_not_in_a_turn():
 
 @pytest.mark.parametrize(
     "name",
-    "timeout_s soft_deadline_s health_timeout_s close_timeout_s max_in_flight max_in_flight_per_owner breaker_cooldown_s".split(),
+    "timeout_s soft_deadline_s health_timeout_s close_timeout_s breaker_cooldown_s max_in_flight".split(),
 )
 @pytest.mark.parametrize("value", [0, -1, float("nan"), "1", None, True])
 @pytest.mark.clause("runtime.deadline")

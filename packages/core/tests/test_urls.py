@@ -27,8 +27,8 @@ PRIVATE_V6 = (
     "fc00::/7 fe80::/10 fec0::/10 ff00::/8"
 ).split()
 SPECIAL_NAMES = (
-    "localhost local internal intranet lan home corp private localdomain domain test invalid onion alt arpa svc cluster "
-    "consul docker kube"
+    "localhost local internal intranet lan home corp private localdomain domain test invalid onion alt arpa svc "
+    "cluster consul docker kube"
 ).split()
 WILDCARD_SERVICES = "nip.io sslip.io xip.io localtest.me lvh.me vcap.me lacolhost.com traefik.me".split()
 CREDENTIALS = (
@@ -219,8 +219,8 @@ def test_no_spelling_of_a_private_address_is_public(address, scheme, port):
 
 
 hosts = st.sampled_from(
-    "example.com EXAMPLE.com. münchen.example ｅｘ.com 8.8.8.8 127.1 0x7f.1 [::1] [2606:4700::1] a.local xn--a xn--mnchen-3ya.de "
-    "xn--zz%20 ex%61mple.com a..b 1.2.3.4.5 10-0-0-1.x.com".split()
+    "example.com EXAMPLE.com. münchen.example ｅｘ.com 8.8.8.8 127.1 0x7f.1 [::1] [2606:4700::1] a.local xn--a "
+    "xn--mnchen-3ya.de xn--zz%20 ex%61mple.com a..b 1.2.3.4.5 10-0-0-1.x.com".split()
 )
 pieces = st.one_of(
     st.sampled_from(

@@ -1,9 +1,27 @@
-"""Plain built-in values from instances of subclasses, calling none of the subclass's methods.
+"""Reading what a provider returned, which may raise when it is read, or lie about its value, length or order.
 
-What a provider returns may be a subclass that lies about its value, its length or its order.
+The ``exact_*`` functions return plain built-in values and call none of a subclass's methods.
 """
 
 from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import TypeVar
+
+_T = TypeVar("_T")
+_log = logging.getLogger("qak_core")
+
+
+def attempt(read: Callable[[], _T], *, default: _T, what: str) -> _T:
+    """Read a foreign object; whatever it raises, ``default`` stands for it."""
+    try:
+        return read()
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # noqa: BLE001 - even what is no Exception, as panics of other languages are not
+        _log.debug("reading %s raised %s", what, type(error).__name__)
+        return default
 
 
 def exact_str(value: str) -> str:

@@ -92,7 +92,8 @@ class CompositeProvider:
         async def ask(name: str) -> list[RetrievalResult]:
             answer = await self._ask(name, asked[name], request, context)
             degraded.extend(f"{name}: {part}" for part in answer.degraded)
-            return [replace(result, id=f"{name}:{result.id}") for result in answer.results]
+            # Scores of two sides do not compare.
+            return [replace(result, id=f"{name}:{result.id}", score=None) for result in answer.results]
 
         found = await fan_out({name: partial(ask, name) for name in asked}, context.signal)
         return RetrievalResponse(results=found.items, degraded=(*found.degraded, *degraded))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeVar
+from typing import Any
 
 from qak_core._budget import fit_budget
-from qak_core._exact import exact_float, exact_int, exact_str
+from qak_core._exact import attempt, exact_float, exact_int, exact_str
 from qak_core._redaction import REDACTED, names_credential, redact, redact_credentials
 from qak_core._text import clean, collapse, cut
 from qak_core._texts import NOTICE, Language
@@ -38,12 +37,9 @@ _MAX_METADATA_LOOKED_AT = 256
 _MAX_DEGRADED = 16
 _MAX_INTEGER = 2**63  # what every JSON reader of the ecosystem can hold
 
-_T = TypeVar("_T")
 _VALUES = (RetrievalResult, Source)
 _NUMBERS = (int, float)
 _NO_FIELDS: Mapping[str, Any] = {}
-
-_log = logging.getLogger("qak_core")
 
 
 def normalize_response(
@@ -94,7 +90,7 @@ def normalize_response(
 
 
 def _read_response(response: object) -> tuple[list[object], tuple[str, ...]]:
-    read = _attempt(lambda: _parts(response), default=None, what="a response")
+    read = attempt(lambda: _parts(response), default=None, what="a response")
     if read is None:  # raised here, outside the handler, so that it holds nothing of what a foreign object raised
         raise KnowledgeInvalidResponse
     return read
@@ -117,17 +113,6 @@ def _parts(response: object) -> tuple[list[object], tuple[str, ...]] | None:
     return list(islice(results, MAX_CANDIDATES)), names
 
 
-def _attempt(read: Callable[[], _T], *, default: _T, what: str) -> _T:
-    """Read a foreign object; whatever it raises, ``default`` stands for it."""
-    try:
-        return read()
-    except (KeyboardInterrupt, SystemExit):
-        raise
-    except BaseException as error:  # noqa: BLE001 - even what is no Exception, as panics of other languages are not
-        _log.debug("reading %s raised %s", what, type(error).__name__)
-        return default
-
-
 class _Found:
     """The usable results so far."""
 
@@ -143,7 +128,7 @@ class _Found:
     def consider(self, candidate: object) -> None:
         """Take a candidate in, or count why not."""
         unreadable: str | None = "unreadable"
-        if reason := _attempt(lambda: self._take(candidate), default=unreadable, what="a result"):
+        if reason := attempt(lambda: self._take(candidate), default=unreadable, what="a result"):
             self.dropped[reason] += 1
 
     def _take(self, candidate: object) -> str | None:
@@ -158,8 +143,9 @@ class _Found:
         content, truncated = self._content(_first(get, "content", "text"))
         if not content:
             return "no_content"
-        source = _attempt(lambda: _source(get), default=None, what="a source")
-        metadata = _attempt(lambda: _metadata(get("metadata")), default=_NO_FIELDS, what="metadata")
+        truncated = truncated or (isinstance(candidate, AnswerResult) and candidate.truncated is True)
+        source = attempt(lambda: _source(get), default=None, what="a source")
+        metadata = attempt(lambda: _metadata(get("metadata")), default=_NO_FIELDS, what="metadata")
         result = AnswerResult(
             id=result_id,
             content=content,

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import logging
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol, runtime_checkable
 
-from qak_core._exact import exact_str
+from qak_core._exact import attempt, exact_str
 from qak_core._redaction import redact
 from qak_core._text import clean, collapse, cut
 from qak_core.errors import ProviderContractError
@@ -32,8 +31,7 @@ MAX_HEALTH_MESSAGE_CHARS = 500
 
 _KEY = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 _HEALTH_STATES: tuple[HealthState, ...] = ("ready", "unconfigured", "degraded", "unavailable")
-
-_log = logging.getLogger("qak_core")
+_UNREADABLE_HEALTH = ProviderHealth(status="unavailable", message="The health answer cannot be read.")
 
 
 @runtime_checkable
@@ -103,11 +101,7 @@ def assert_provider(provider: object) -> ProviderDescription:
 
 def read_health(answer: object) -> ProviderHealth:
     """Read what ``health()`` gave; anything unclear is ``unavailable``, never ``ready``."""
-    try:
-        return _health(answer)
-    except Exception as error:  # noqa: BLE001 - a foreign object may raise anything when read
-        _log.debug("reading a health answer raised %s", type(error).__name__)
-        return ProviderHealth(status="unavailable", message="The health answer cannot be read.")
+    return attempt(lambda: _health(answer), default=_UNREADABLE_HEALTH, what="a health answer")
 
 
 def _health(answer: object) -> ProviderHealth:
@@ -116,7 +110,7 @@ def _health(answer: object) -> ProviderHealth:
     elif isinstance(answer, Mapping):
         status, message = answer.get("status"), answer.get("message")  # type: ignore[assignment]
     else:
-        return ProviderHealth(status="unavailable", message="The health answer cannot be read.")
+        return _UNREADABLE_HEALTH
     state = next((state for state in _HEALTH_STATES if isinstance(status, str) and exact_str(status) == state), None)
     if state is None:
         return ProviderHealth(status="unavailable", message="The health answer names no known state.")

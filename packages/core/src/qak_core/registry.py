@@ -106,22 +106,25 @@ def _installed() -> list[AdapterInfo]:
     # Imported here: reading installed metadata pulls in email and zipfile, which a gateway may never need.
     from importlib_metadata import distributions
 
-    found: dict[str, list[AdapterInfo]] = {}
+    found: dict[tuple[str, str], AdapterInfo] = {}
     for distribution in distributions():
-        name, infos = _declared(distribution)
-        found.setdefault(name, infos)  # seen twice, as an editable install beside a wheel: Python imports the first
-    return sorted((info for infos in found.values() for info in infos), key=lambda info: (info.name, info.distribution))
+        for info in _declared(distribution):
+            # Seen twice, as an editable install beside a wheel: Python imports the first one.
+            found.setdefault((info.distribution, info.name), info)
+    return sorted(found.values(), key=lambda info: (info.name, info.distribution))
 
 
-def _declared(distribution: Any) -> tuple[str, list[AdapterInfo]]:
+def _declared(distribution: Any) -> list[AdapterInfo]:
     name = "unknown"
     try:
-        name = re.sub(r"[-_.]+", "-", distribution.name or name).lower()
         points = [point for point in distribution.entry_points if point.group == ENTRY_POINT_GROUP]
-        return name, [_info(point.name, point.value, name, distribution.version) for point in points]
+        if not points:  # most of them: their metadata need not be read
+            return []
+        name = re.sub(r"[-_.]+", "-", distribution.name or name).lower()
+        return [_info(point.name, point.value, name, distribution.version) for point in points]
     except Exception as error:  # noqa: BLE001 - a broken distribution must stop nobody else
         problem = f"its metadata cannot be read: {type(error).__name__}"
-        return name, [AdapterInfo(name="", distribution=name, version="", target="", problem=problem)]
+        return [AdapterInfo(name="", distribution=name, version="", target="", problem=problem)]
 
 
 def _info(name: str, target: str, distribution: str, version: str) -> AdapterInfo:

@@ -114,6 +114,11 @@ class KnowledgeRuntime:
         self._closing: asyncio.Task[None] | None = None
 
     @property
+    def provider(self) -> Any:
+        """The provider itself, for its management methods; what a model may reach is :meth:`search` alone."""
+        return self._provider
+
+    @property
     def configured(self) -> bool:
         """Whether there is a provider, and so a ``knowledge`` capability and tool (clause ``runtime.gate``)."""
         return self.description is not None
@@ -343,10 +348,9 @@ async def _call(method: Callable[..., Any], *arguments: object) -> object:
 def _takes_argument(method: Callable[..., Any]) -> bool:
     """Whether ``health`` wants the signal: the boundary's original form passes it, ours may leave it out."""
     with suppress(TypeError, ValueError):
-        return any(
-            parameter.kind is not parameter.VAR_KEYWORD and parameter.kind is not parameter.KEYWORD_ONLY
-            for parameter in inspect.signature(method).parameters.values()
-        )
+        first = next(iter(inspect.signature(method).parameters.values()), None)
+        if first is not None and first.kind in {first.POSITIONAL_ONLY, first.POSITIONAL_OR_KEYWORD}:
+            return first.default is first.empty or first.name == "signal"
     return False
 
 

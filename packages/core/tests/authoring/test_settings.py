@@ -179,7 +179,7 @@ def test_a_secret_never_shows_itself(caplog):
         f"{secret}",
         f"{secret!r}",
         format(secret),
-        "%s %r" % (secret, secret),
+        "{} {!r}".format(*[secret] * 2),
         pformat({"key": secret}),
     ]
     shown += [repr(settings), str(settings), ascii(secret), caplog.text, str(dir(secret))]

@@ -10,6 +10,7 @@ from dataclasses import MISSING, Field, fields
 from pathlib import Path
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
+from qak_core._redaction import redact
 from qak_core.errors import SettingsError
 
 _T = TypeVar("_T")
@@ -138,15 +139,15 @@ def _read_secret(value: object) -> Secret:
     if scheme == "env" and name:
         if text := os.environ.get(name, "").strip():
             return Secret(text)
-        raise ValueError(f"environment variable {name} is not set")
+        raise ValueError(f"environment variable {redact(name)} is not set")
     if scheme == "file" and name:
         try:
             text = Path(name).expanduser().read_text(encoding="utf-8").strip()
         except (OSError, UnicodeDecodeError) as error:
-            raise ValueError(f"file {name} cannot be read: {type(error).__name__}") from None
+            raise ValueError(f"file {redact(name)} cannot be read: {type(error).__name__}") from None
         if text:
             return Secret(text)
-        raise ValueError(f"file {name} is empty")
+        raise ValueError(f"file {redact(name)} is empty")
     raise ValueError("a secret is given by reference, as 'env:NAME' or 'file:PATH', never inline")
 
 
