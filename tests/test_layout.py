@@ -1,6 +1,7 @@
 """The shape of the workspace: who may import whom, and that each package has the same rooms."""
 
 import ast
+import re
 import sys
 import tomllib
 from collections.abc import Iterator
@@ -53,7 +54,7 @@ def top_level(body: list[ast.stmt]) -> Iterator[ast.stmt]:
     """Walk what runs at import: not functions, not what is for type checkers, not what may fail to be there."""
     for node in body:
         yield node
-        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        if isinstance(node, ast.If) and re.search(r"TYPE_CHECKING|sys\.platform|os\.name", ast.unparse(node.test)):
             continue
         if isinstance(node, ast.Try) and any("ImportError" in ast.unparse(handler) for handler in node.handlers):
             continue
