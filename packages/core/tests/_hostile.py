@@ -1,6 +1,6 @@
 """What a provider may return when it is broken or means harm.
 
-Drawn by a ``random.Random`` that hypothesis controls: its strategies would look at the objects, which look back.
+Drawn by a ``random.Random`` whose seed hypothesis chooses: its strategies would look at the objects, which look back.
 """
 
 from collections.abc import Mapping, Sequence

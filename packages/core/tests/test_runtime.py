@@ -619,14 +619,20 @@ def test_a_provider_that_keeps_failing_is_skipped_then_probed_once(run, clock):
 
 @pytest.mark.clause("runtime.breaker")
 def test_only_one_probe_is_under_way_at_a_time(run, clock):
+    class FirstFails(Patient):
+        async def retrieve(self, request, context):
+            if not self.calls:
+                self.calls.append((request, context))
+                raise VendorError
+            return await super().retrieve(request, context)
+
     async def scenario():
-        provider = Patient()
+        provider = FirstFails()
         runtime = KnowledgeRuntime(provider, breaker_failures=1, breaker_cooldown_s=30)
-        assert type(await failure(runtime, signal=CancelSignal(0.01))) is KnowledgeTimeout
-        await until(lambda: provider.ended)
+        assert type(await failure(runtime)) is KnowledgeFailed
         clock.now += 31
         probe = asyncio.ensure_future(runtime.search("q", owner_id="o"))
-        await until(lambda: provider.running == 1)
+        await provider.started.wait()
         assert [type(await failure(runtime)) for _ in range(3)] == [KnowledgeUnavailable] * 3
         provider.released.set()
         assert (await probe).status == "ok"
@@ -678,17 +684,19 @@ def test_only_consecutive_faults_of_the_provider_count(run, clock, errors, skipp
 
 
 @pytest.mark.clause("runtime.breaker")
-def test_a_caller_who_gives_up_does_not_count_against_the_provider(run, clock):
+@pytest.mark.parametrize("deadline_s", [None, 0.01], ids=["cancelled", "impatient"])
+def test_a_caller_who_gives_up_does_not_count_against_the_provider(run, clock, deadline_s):
     async def scenario():
         provider = Patient()
         runtime = KnowledgeRuntime(provider, breaker_failures=1)
         for _ in range(3):
-            signal = CancelSignal()
+            signal = CancelSignal(deadline_s)
             provider.started.clear()
             search = asyncio.ensure_future(failure(runtime, signal=signal))
             await provider.started.wait()
-            signal.cancel()
-            assert type(await search) is KnowledgeCancelled
+            if deadline_s is None:
+                signal.cancel()
+            assert type(await search) is (KnowledgeTimeout if deadline_s else KnowledgeCancelled)
         provider.released.set()
         assert (await runtime.search("q", owner_id="o")).status == "ok"
 

@@ -82,10 +82,13 @@ def test_no_more_calls_run_at_once_than_the_pool_has_threads(run, gate, max_work
 
 def test_calls_that_follow_each_other_share_one_thread(run):
     async def scenario():
-        pool = BlockingPool(4)
-        return {await pool.run(CancelSignal(), threading.get_ident) for _ in range(10)}
+        pool, threads = BlockingPool(4), set()
+        for _ in range(10):
+            threads.add(await pool.run(CancelSignal(), threading.current_thread))
+            await until(lambda: pool._waiting == 0)  # the thread has come back
+        return threads
 
-    assert len(run(scenario())) <= 2
+    assert len(run(scenario())) == 1
 
 
 @pytest.mark.parametrize("ending", ["cancel", "deadline", "task"])

@@ -1,0 +1,101 @@
+"""Files that survive a crash, a full disk and a second process."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+FOLDER_MODE = 0o700
+_FILE_MODE = 0o600
+_LOCK_POLL_S = 0.02
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder, and those above it that are missing, for their user alone; one that exists stays as it is."""
+    if not folder.is_dir():
+        make_folder(folder.parent)
+        folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+
+
+def temporary_name(target: Path) -> Path:
+    """Return where a file is written until it is whole."""
+    return target.with_name(f".{target.name}.tmp")
+
+
+def write_durably(target: Path, data: bytes) -> None:
+    """Write a file whole or not at all, and have it on the disk on return; one writer a target at a time.
+
+    Raises:
+        OSError: as the disk says; nothing new is left behind.
+    """
+    temporary = temporary_name(target)
+    try:
+        with open(temporary, "wb", opener=_open_private) as stream:
+            stream.write(data)
+            stream.flush()
+            os.fsync(stream.fileno())
+        temporary.replace(target)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+    sync_folder(target.parent)
+
+
+def sync_folder(folder: Path) -> None:
+    """Have the names in a folder on the disk, where the platform knows how."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+
+
+@contextlib.contextmanager
+def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
+    """Hold the lock file alone among all threads and processes; the system frees it when its holder dies.
+
+    Raises:
+        TimeoutError: somebody else held it all the time.
+        OSError: the file cannot be opened.
+    """
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), _FILE_MODE)
+    try:
+        deadline = time.monotonic() + timeout_s
+        while not _try_lock(descriptor):
+            if time.monotonic() >= deadline:
+                raise TimeoutError(f"another process has held the lock for {timeout_s:g} s")
+            time.sleep(_LOCK_POLL_S)
+        yield
+    finally:
+        os.close(descriptor)  # frees the lock
+
+
+def _open_private(path: str, flags: int) -> int:
+    return os.open(path, flags, _FILE_MODE)
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+    import fcntl
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True
