@@ -5,10 +5,11 @@
 
 import importlib
 import sys
+from pathlib import Path
 
 from measure import Figure, print_table
 
-MODULES = ("core", "library")
+MODULES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in {"run", "measure"})
 
 
 def main(names: list[str]) -> int:

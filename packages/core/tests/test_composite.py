@@ -78,7 +78,7 @@ def test_a_late_side_leaves_a_degraded_answer_even_if_it_does_not_listen(run, de
     async def scenario():
         late = Patient(deaf=deaf)
         answer = await ask(
-            {"late": late, "good": Provider(found("1"))}, options={"timeout_s": 0.05, "close_timeout_s": 0.05}
+            {"late": late, "good": Provider(found("1"))}, options={"timeout_s": 0.3, "close_timeout_s": 0.05}
         )
         assert (ids(answer), answer.degraded) == (["good:1"], ("late",))
         late.released.set()

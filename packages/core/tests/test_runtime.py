@@ -497,11 +497,11 @@ def test_a_host_is_told_once_when_a_search_is_slow(run):
 def test_a_host_is_not_told_of_a_search_that_is_over(run):
     async def scenario():
         told = []
-        runtime = KnowledgeRuntime(Raising(None, VendorError()), soft_deadline_s=0.02, on_slow=told.append)
+        runtime = KnowledgeRuntime(Raising(None, VendorError()), soft_deadline_s=0.2, on_slow=told.append)
         await runtime.search("q", owner_id="o")
         await failure(runtime)
         await failure(runtime, signal=CancelSignal(0))
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.3)
         assert told == []
 
     run(scenario())
@@ -907,6 +907,20 @@ def test_a_health_check_that_hangs_is_unavailable(run, deaf):
         provider.released.set()
         await until(lambda: provider.ended)
         assert (await runtime.search("q", owner_id="o")).status == "ok"
+
+    run(scenario())
+
+
+@pytest.mark.clause("health.states")
+def test_health_checks_do_not_pile_up_behind_a_deaf_one(run):
+    async def scenario():
+        provider = Patient(deaf=True)
+        provider.health = lambda: provider.retrieve(None, None)
+        runtime = KnowledgeRuntime(provider, health_timeout_s=0.02)
+        assert [(await runtime.health()).status for _ in range(5)] == ["unavailable"] * 5
+        assert provider.running == 1
+        provider.released.set()
+        await until(lambda: provider.running == 0)
 
     run(scenario())
 

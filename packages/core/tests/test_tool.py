@@ -111,6 +111,14 @@ def test_the_switch_hides_the_tool_only(monkeypatch, run, value, available):
     assert not KnowledgeTool(runtime, enabled=False).available
 
 
+@pytest.mark.clause("tool")
+def test_a_tool_that_is_switched_off_cannot_be_called(run):
+    provider = Provider()
+    hidden = KnowledgeTool(KnowledgeRuntime(provider), enabled=False)
+    assert run(hidden.call({"query": "q"}, owner_id="o"))["code"] == "knowledge_unconfigured"
+    assert provider.calls == []
+
+
 @pytest.mark.clause("response.envelope")
 @pytest.mark.parametrize(
     "arguments", [{"query": "年费"}, '{"query": "年费", "top_k": "2", "knowledge_base_ids": null}']

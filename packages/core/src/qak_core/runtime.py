@@ -110,6 +110,7 @@ class KnowledgeRuntime:
         self._breaker = Breaker(failures=breaker_failures, cooldown_s=breaker_cooldown_s)
         self._ledger = CitationLedger()
         self._check_health: Callable[..., Any] | None = getattr(provider, "health", None)
+        self._checking: asyncio.Task[object] | None = None
         self._running: dict[asyncio.Task[Any], CancelSignal] = {}
         self._closing: asyncio.Task[None] | None = None
 
@@ -197,10 +198,11 @@ class KnowledgeRuntime:
             return ProviderHealth(status="unavailable", message="The runtime is closed.")
         if self._check_health is None:
             return ProviderHealth(status="ready")
-        check = self._check_health
+        if self._checking is not None and not self._checking.done():  # deaf checks must not pile up either
+            return ProviderHealth(status="unavailable", message="The last health check has not ended yet.")
         signal = CancelSignal(self._health_timeout_s)
-        arguments = (signal,) if _takes_argument(check) else ()
-        task = asyncio.ensure_future(_call(check, *arguments))
+        arguments = (signal,) if _takes_argument(self._check_health) else ()
+        task = self._checking = asyncio.ensure_future(_call(self._check_health, *arguments))
         try:
             await asyncio.wait({task}, timeout=self._health_timeout_s)
         finally:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from qak_core._texts import ARGUMENTS, ERROR_TEXTS_ZH, TOOL_DESCRIPTION, Language
-from qak_core.errors import KnowledgeError, KnowledgeInvalidRequest
+from qak_core.errors import KnowledgeError, KnowledgeInvalidRequest, KnowledgeUnconfigured
 from qak_core.protocol import (
     DEFAULT_TOP_K,
     MAX_KNOWLEDGE_BASE_IDS,
@@ -92,6 +92,8 @@ class KnowledgeTool:
             signal: the caller's cancellation, passed on.
         """
         try:
+            if not self.available:
+                raise KnowledgeUnconfigured
             answer = await self._runtime.search(
                 **_read_arguments(arguments),
                 owner_id=owner_id,
