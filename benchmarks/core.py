@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import random
 import shutil
 import subprocess
@@ -12,6 +13,9 @@ from statistics import median
 from measure import Figure, paired
 
 from qak_core import KnowledgeRuntime, RetrievalContext, RetrievalRequest, normalize_response
+
+# As for a user, who compiles a module once and not at every start.
+COMPILED = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def figures() -> list[Figure]:
@@ -139,4 +143,4 @@ def python(code: str) -> None:
 
 
 def run(arguments: list[str]) -> None:
-    subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL)
+    subprocess.run(arguments, check=True, stdout=subprocess.DEVNULL, env=COMPILED)
