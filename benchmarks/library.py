@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from measure import Figure, percentile
+
 from qak_adapter_local import DomainLibrary
 
 SYNTHETIC = runpy.run_path(
