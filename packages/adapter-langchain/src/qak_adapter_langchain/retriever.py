@@ -1,0 +1,160 @@
+"""The other direction: a knowledge provider as a LangChain retriever."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, TypeVar
+
+from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
+from langchain_core.documents import Document
+from langchain_core.retrievers import BaseRetriever
+from pydantic import Field, PrivateAttr
+
+from qak_core import AnswerResult, KnowledgeAnswer, KnowledgeRuntime, RetrievalContext, Source
+from qak_core.protocol import DEFAULT_TOP_K, MAX_TOP_K
+
+_T = TypeVar("_T")
+
+
+class LangChainRetriever(BaseRetriever):
+    """What a knowledge runtime finds, as LangChain's documents.
+
+    Each document's metadata holds the result's own, and where there is such a thing ``source`` (the address),
+    ``title``, ``document_id``, ``mime_type``, ``locator``, ``relevance_score``, ``citation`` (a mapping with ``id``,
+    ``title``, ``url``, ``snippet``) and always ``notice``: the text that says that results are untrusted data. What
+    goes wrong is a :class:`~qak_core.KnowledgeError`.
+
+    Attributes:
+        runtime: asked in the owner's name.
+        context: on whose behalf; a function where that differs from call to call.
+        k: documents wanted, 1 to 8; ``invoke(query, k=3)`` wants another number once.
+        knowledge_base_ids: where to look; everywhere if empty.
+        filters: in the provider's grammar.
+    """
+
+    runtime: KnowledgeRuntime = Field(repr=False, exclude=True)
+    context: RetrievalContext | Callable[[], RetrievalContext] = Field(repr=False, exclude=True)
+    k: int = Field(default=DEFAULT_TOP_K, ge=1, le=MAX_TOP_K)
+    knowledge_base_ids: tuple[str, ...] = ()
+    filters: dict[str, Any] | None = None
+    _loop: asyncio.AbstractEventLoop | None = PrivateAttr(default=None)
+
+    def model_post_init(self, context: Any, /) -> None:
+        """Remember the loop that the runtime belongs to, if one is running."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self._loop = None
+
+    def _get_relevant_documents(
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return _wait_for(self._search(query, k), self._loop)
+
+    async def _aget_relevant_documents(
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
+    ) -> list[Document]:
+        return await self._search(query, k)
+
+    async def _search(self, query: str, k: int | None) -> list[Document]:
+        context = self.context() if callable(self.context) else self.context
+        answer = await self.runtime.search(
+            query,
+            owner_id=context.owner_id,
+            session_id=context.session_id,
+            turn_id=context.turn_id,
+            trace_id=context.trace_id,
+            top_k=self.k if k is None else k,
+            knowledge_base_ids=self.knowledge_base_ids,
+            filters=self.filters,
+            signal=context.signal,
+        )
+        citations = {citation.id: citation.to_dict() for citation in answer.citations}
+        return [_document(result, citations.get(result.citation_id or ""), answer) for result in answer.results]
+
+
+def as_retriever(
+    runtime_or_provider: object,
+    *,
+    context: RetrievalContext | Callable[[], RetrievalContext],
+    k: int = DEFAULT_TOP_K,
+    knowledge_base_ids: tuple[str, ...] = (),
+    filters: Mapping[str, Any] | None = None,
+) -> LangChainRetriever:
+    """Return a LangChain retriever over a runtime, or over a provider in a runtime of its own.
+
+    Call it in the event loop that the runtime belongs to: ``invoke`` from other threads then uses that loop. Otherwise,
+    and in that loop's own thread, ``invoke`` uses a loop in a thread that all such retrievers share.
+
+    Args:
+        runtime_or_provider: closed by its owner, not by the retriever.
+        context: on whose behalf, or a function that says so at each call.
+        k: documents wanted, 1 to 8.
+        knowledge_base_ids: where to look.
+        filters: in the provider's grammar.
+
+    Raises:
+        ProviderContractError: it is no provider.
+    """
+    asked = runtime_or_provider
+    return LangChainRetriever(
+        runtime=asked if isinstance(asked, KnowledgeRuntime) else KnowledgeRuntime(asked),
+        context=context,
+        k=k,
+        knowledge_base_ids=tuple(knowledge_base_ids),
+        filters=None if filters is None else dict(filters),
+    )
+
+
+def _document(result: AnswerResult, citation: Mapping[str, Any] | None, answer: KnowledgeAnswer) -> Document:
+    source = result.source or Source()
+    own = {
+        "source": source.uri,
+        "title": source.title,
+        "document_id": source.id,
+        "mime_type": source.mime_type,
+        "locator": source.locator,
+        "relevance_score": result.score,
+        "citation": citation,
+        "notice": answer.notice,
+    }
+    metadata = {**result.metadata, **{name: value for name, value in own.items() if value is not None}}
+    return Document(id=result.id, page_content=result.content, metadata=metadata)
+
+
+def _wait_for(search: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None) -> _T:
+    """Run a search to its end from a thread that may block."""
+    if loop is None or not loop.is_running() or loop is _running_loop():
+        loop = _shared_loop()
+    if loop is _running_loop():
+        search.close()
+        raise RuntimeError("invoke() would wait for its own event loop; use ainvoke() there")
+    future = asyncio.run_coroutine_threadsafe(search, loop)
+    try:
+        return future.result()
+    except BaseException:
+        future.cancel()
+        raise
+
+
+def _running_loop() -> asyncio.AbstractEventLoop | None:
+    try:
+        return asyncio.get_running_loop()
+    except RuntimeError:
+        return None
+
+
+_shared: asyncio.AbstractEventLoop | None = None
+_sharing = threading.Lock()
+
+
+def _shared_loop() -> asyncio.AbstractEventLoop:
+    """Return the loop for callers without one; one for all, since async clients live in the loop they began in."""
+    global _shared
+    with _sharing:
+        if _shared is None:
+            _shared = asyncio.new_event_loop()
+            threading.Thread(target=_shared.run_forever, name="qak-langchain-invoke", daemon=True).start()
+        return _shared
