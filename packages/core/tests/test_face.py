@@ -21,8 +21,10 @@ load_adapter normalize_response public_url to_wire
 """.split()
 
 AUTHORING = """
-BlockingPool Comparison Compound ErrorTable FanOut Filter Secret all_of fan_out flatten_metadata interleave matches
-parse_filter plain_value read_settings redact redact_credentials run_blocking stable_id unique_ids
+SOURCE_FIELDS BlockingPool Comparison Compound ErrorTable FanOut Filter HealthCheck Lifetime Reading Scope ScoreKind
+Secret VendorErrors all_of answer fan_out flatten_metadata follow interleave make_target matches named_targets
+parse_filter passage_metadata plain_value read_passages read_settings redact redact_credentials resolve_target route
+run_blocking stable_id target_problems unique_ids value_at
 """.split()
 
 SIGNATURES = {

@@ -33,11 +33,15 @@ class ErrorTable:
 
     def translate(self, error: BaseException) -> KnowledgeError:
         """Return a fresh error with a fixed text, holding nothing of ``error``."""
+        return (self.find(error) or self._default)()
+
+    def find(self, error: BaseException) -> type[KnowledgeError] | None:
+        """Return what the table says of an error's class, or ``None``."""
         for kind in type(error).__mro__:
             found = self._table.get(kind) or self._table.get(f"{kind.__module__}.{kind.__qualname__}")
             if found is not None:
-                return found()
-        return self._default()
+                return found
+        return None
 
     async def guard(self, call: Awaitable[_T]) -> _T:
         """Await a vendor's call; what it raises leaves as an error of the protocol.
