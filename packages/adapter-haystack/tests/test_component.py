@@ -104,6 +104,7 @@ def test_documents_carry_source_citation_and_notice(run, native) -> None:
         "url": "https://docs.example.com/first",
         "mime_type": "text/markdown",
         "locator": "page 3; lines 4-9",
+        "citation_id": "source_1",
         "citation": {
             "id": "source_1",
             "title": "First",

@@ -18,14 +18,23 @@ from haystack.utils.filters import document_matches_filter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from qak_adapter_haystack._convert import Rules, to_results, to_score
+from qak_adapter_haystack._convert import to_results
 from qak_adapter_haystack._filters import from_haystack, to_haystack
 from qak_core import KnowledgeError, KnowledgeFiltersUnsupported, KnowledgeInvalidRequest, RetrievalResult, Source
-from qak_core.authoring import matches, parse_filter
+from qak_core.authoring import Reading, Scope, matches, parse_filter
 
 
-def one(rules: Rules | None = None, *, content: str = "text", **fields: Any) -> RetrievalResult:
-    (result,) = to_results([Document(content=content, **fields)], rules or Rules())
+def read(documents: list[Any], reading: Reading, *, wanted: Any = None, **options: Any) -> list[RetrievalResult]:
+    return to_results(documents, reading, limit=8, scope=Scope(wanted=wanted), **options)
+
+
+def one(reading: Reading | None = None, *, content: str = "text", **fields: Any) -> RetrievalResult:
+    (result,) = read([Document(content=content, **fields)], reading or Reading())
+    return result
+
+
+def one_of(document: Document, reading: Reading) -> RetrievalResult:
+    (result,) = read([document], reading)
     return result
 
 
@@ -57,7 +66,7 @@ def test_what_is_no_document_is_left_out_and_harms_no_other(foreign) -> None:
     if foreign == "trapped":
         foreign = Document(content="text", meta={"title": Trap})
         foreign.meta["title"] = Trap()
-    assert [result.id for result in to_results([foreign, Document(id="a", content="text")], Rules())] == ["a"]
+    assert [result.id for result in read([foreign, Document(id="a", content="text")], Reading())] == ["a"]
 
 
 @pytest.mark.parametrize(
@@ -83,7 +92,9 @@ def test_what_is_no_document_is_left_out_and_harms_no_other(foreign) -> None:
     ],
 )
 def test_score_is_a_finite_number_or_nothing(score, expected) -> None:
-    found = to_score(score)
+    document = Document(id="a", content="text")
+    object.__setattr__(document, "__dict__", {**vars(document), "score": score})
+    found = one_of(document, Reading(score="similarity")).score
     assert found == expected
     assert found is None or type(found) is float
 
@@ -111,7 +122,7 @@ def test_metadata_is_flat_plain_and_without_what_is_internal() -> None:
     document = Document(content="text", meta={}, embedding=[0.1], sparse_embedding=SparseEmbedding([1], [0.5]))
     document.meta.update(meta)
     before = copy.copy(document.meta)
-    (result,) = to_results([document], Rules())
+    (result,) = read([document], Reading())
     assert result.metadata == {
         "kept": "text",
         "count": 3,
@@ -145,7 +156,7 @@ def test_ten_thousand_keys_are_read() -> None:
 def test_any_metadata_gives_a_plain_result(meta) -> None:
     document = Document(id="a", content="text")
     document.meta.update(meta)
-    (result,) = to_results([document], Rules(id_key="x", citation_keys={"title": "x"}))
+    (result,) = read([document], Reading(id_key="x", citation_keys={"title": "x"}))
     assert type(result.id) is str
     assert all(type(value) in {str, int, float, bool} for value in result.metadata.values())
     source = result.source or Source()
@@ -159,18 +170,19 @@ def test_any_metadata_gives_a_plain_result(meta) -> None:
 
 def test_id_is_the_declared_key_then_the_documents_own() -> None:
     assert one(id="own").id == "own"
-    assert one(Rules(id_key="number"), id="own", meta={"number": 7}).id == "7"
-    assert one(Rules(id_key="number"), id="own", meta={"number": True}).id == "own"
-    assert "number" not in one(Rules(id_key="number"), id="own", meta={"number": 7}).metadata
+    assert one(Reading(id_key="number"), id="own", meta={"number": 7}).id == "7"
+    assert one(Reading(id_key="number"), id="own", meta={"number": True}).id == "own"
+    assert "number" not in one(Reading(id_key="number"), id="own", meta={"number": 7}).metadata
 
 
 @pytest.mark.parametrize("bad", [None, "", " ", True, [1], 1.5])
 def test_missing_id_is_made_of_what_names_the_passage(bad) -> None:
     document = Document(content="text", meta={"title": "T", "page_number": 3})
     object.__setattr__(document, "__dict__", {**vars(document), "id": bad})
-    results = [to_results([document], Rules(), base=base)[0].id for base in ("a", "a", "b")]
-    assert results[0] == results[1] != results[2]
-    assert len(results[0]) == 32
+    first, again, other = (read([document], Reading(), base=base)[0].id for base in ("a", "a", "b"))
+    assert first == again
+    assert (len(first), first[:2], other[:2]) == (34, "a:", "b:")
+    assert first[2:] != other[2:]
 
 
 # Source
@@ -211,7 +223,7 @@ def test_uri_is_a_web_address_or_nothing(meta, uri) -> None:
 
 
 def test_declared_keys_come_first_and_become_no_metadata() -> None:
-    rules = Rules(
+    reading = Reading(
         citation_keys={"id": "doc", "title": "name", "uri": "where.web", "mime_type": "kind", "locator": "part"}
     )
     meta = {
@@ -222,7 +234,7 @@ def test_declared_keys_come_first_and_become_no_metadata() -> None:
         "part": 4,
         "title": "other",
     }
-    result = one(rules, meta=meta)
+    result = one(reading, meta=meta)
     assert result.source == Source(id="12", title="N", uri="https://a.example.com", mime_type="text/plain", locator="4")
     assert result.metadata == {"title": "other"}
 
@@ -305,15 +317,15 @@ def test_filter_is_checked_by_type_where_haystack_is_not_strict() -> None:
     documents = [Document(id=str(n), content="x", meta={"flag": flag}) for n, flag in enumerate([True, 1, "1", None])]
     for value, expected in ((True, "0"), (1, "1"), ("1", "2")):
         wanted = parse_filter({"type": "eq", "key": "flag", "value": value})
-        assert [result.id for result in to_results(documents, Rules(), wanted=wanted)] == [expected]
+        assert [result.id for result in read(documents, Reading(), wanted=wanted)] == [expected]
 
 
 def test_filter_reads_dotted_keys_lists_and_dates() -> None:
     meta = {"a": {"b": 5}, "tags": ["x", "y"], "day": datetime.date(2026, 11, 30)}
     for key, operator, value in (("a.b", "eq", 5), ("tags", "in", ["y"]), ("day", "gte", "2026-11-01")):
         wanted = parse_filter({"type": operator, "key": key, "value": value})
-        assert len(to_results([Document(content="x", meta=meta)], Rules(), wanted=wanted)) == 1
-        assert to_results([Document(content="x")], Rules(), wanted=wanted) == []
+        assert len(read([Document(content="x", meta=meta)], Reading(), wanted=wanted)) == 1
+        assert read([Document(content="x")], Reading(), wanted=wanted) == []
 
 
 @pytest.mark.parametrize(

@@ -27,10 +27,10 @@ from qak_adapter_haystack import HaystackProvider
 from qak_core import (
     CancelSignal,
     KnowledgeError,
-    KnowledgeFailed,
     KnowledgeFiltersUnsupported,
     KnowledgeInvalidResponse,
     KnowledgeTimeout,
+    KnowledgeUnavailable,
     RetrievalContext,
     RetrievalRequest,
     SettingsError,
@@ -211,7 +211,7 @@ def leak_free(error: KnowledgeError) -> None:
 @pytest.mark.parametrize("wrapped", [False, True], ids=["component", "pipeline"])
 @pytest.mark.parametrize(
     ("cause", "expected"),
-    [(RuntimeError, KnowledgeFailed), (TimeoutError, KnowledgeTimeout)],
+    [(RuntimeError, KnowledgeUnavailable), (TimeoutError, KnowledgeTimeout)],
 )
 def test_h08_error_keeps_its_kind_and_nothing_of_its_text(ask, caplog, wrapped, cause, expected) -> None:
     failing = Returns(cause(f"postgres://u:{SECRET}@db/lamp"))
@@ -228,7 +228,7 @@ def test_h09_failing_pipeline_leaves_no_snapshot_of_the_query(ask, monkeypatch, 
     monkeypatch.setenv("HAYSTACK_PIPELINE_SNAPSHOT_SAVE_ENABLED", "true")
     pipeline = Pipeline()
     pipeline.add_component("failing", Returns(RuntimeError("no")))
-    with pytest.raises(KnowledgeFailed) as caught:
+    with pytest.raises(KnowledgeUnavailable) as caught:
         ask(HaystackProvider(pipeline), "a private question")
     leak_free(caught.value)
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

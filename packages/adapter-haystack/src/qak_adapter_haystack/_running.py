@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 import threading
-from collections.abc import Coroutine
-from typing import Any, TypeVar
+from typing import Any
 
 from qak_adapter_haystack._sockets import components, is_pipeline
-from qak_core import CancelSignal, KnowledgeCancelled, KnowledgeUnavailable
-from qak_core.authoring import BlockingPool
-
-_T = TypeVar("_T")
-
-_log = logging.getLogger("qak_adapter_haystack")
+from qak_core import CancelSignal
+from qak_core.authoring import BlockingPool, follow
 
 
 class Runnable:
@@ -78,34 +72,6 @@ class Runnable:
             included = {include} if include else None
             return self._thing.run(inputs, include_outputs_from=included, snapshot_callback=_keep_no_snapshot)
         return self._thing.run(**inputs)
-
-
-async def follow(signal: CancelSignal, call: Coroutine[Any, Any, _T]) -> _T:
-    """Await a call until the signal ends; one that does not listen is left behind.
-
-    Raises:
-        KnowledgeError: the signal's, or ``knowledge_unavailable`` when the call was cancelled from within.
-    """
-    task = asyncio.ensure_future(call)
-    ended = asyncio.ensure_future(signal.wait())
-    try:
-        await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if not task.done():
-            raise signal.error() or KnowledgeCancelled()
-        if task.cancelled():
-            raise KnowledgeUnavailable
-        return task.result()
-    finally:
-        ended.cancel()
-        if not task.done():
-            task.cancel()
-            task.add_done_callback(_look_at)
-
-
-def _look_at(task: asyncio.Task[Any]) -> None:
-    """Look at what a call that was given up raised, so that asyncio does not log the vendor's text."""
-    if not task.cancelled() and (error := task.exception()) is not None:
-        _log.debug("a call that was given up failed with %s", type(error).__name__)
 
 
 def _keep_no_snapshot(_: object) -> None:

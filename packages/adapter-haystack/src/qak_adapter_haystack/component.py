@@ -15,6 +15,7 @@ from haystack.utils import deserialize_callable, serialize_callable
 
 from qak_adapter_haystack._filters import from_haystack, is_native
 from qak_core import AnswerResult, KnowledgeAnswer, KnowledgeClosed, KnowledgeRuntime, RetrievalContext
+from qak_core.authoring import passage_metadata
 
 _DEFAULT_TOP_K = 5
 
@@ -26,7 +27,7 @@ class KnowledgeComponent:
     """Asks a knowledge provider: ``query``, ``top_k`` and ``filters`` in, ``documents`` out; see :func:`as_retriever`.
 
     A document's ``meta`` holds the result's metadata and, where known, ``title``, ``url``, ``mime_type``, ``locator``,
-    ``source_id``, the ``citation`` of a public source, and the ``notice`` that results are untrusted data.
+    ``source_id``, ``citation_id`` and ``citation`` of a public source, and the ``notice`` that results are untrusted.
     """
 
     def __init__(self, source: Any, context: Any, knowledge_base_ids: Sequence[str] = ()) -> None:
@@ -151,18 +152,7 @@ def as_retriever(
 
 
 def _document(result: AnswerResult, answer: KnowledgeAnswer) -> Document:
-    source = result.source
-    own = {
-        "source_id": source and source.id,
-        "title": source and source.title,
-        "url": source and source.uri,
-        "mime_type": source and source.mime_type,
-        "locator": source and source.locator,
-        "citation": next((one.to_dict() for one in answer.citations if one.id == result.citation_id), None),
-        "notice": answer.notice,
-    }
-    meta = {**result.metadata, **{name: value for name, value in own.items() if value is not None}}
-    return Document(id=result.id, content=result.content, score=result.score, meta=meta)
+    return Document(id=result.id, content=result.content, score=result.score, meta=passage_metadata(result, answer))
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:

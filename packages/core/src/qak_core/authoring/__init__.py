@@ -4,13 +4,14 @@ from qak_core._redaction import redact, redact_credentials
 from qak_core.authoring.answering import passage_metadata
 from qak_core.authoring.blocking import BlockingPool, run_blocking
 from qak_core.authoring.error_table import ErrorTable
-from qak_core.authoring.factories import make_target, named_targets, resolve_target, target_problems
+from qak_core.authoring.factories import load_targets, target_problems
 from qak_core.authoring.fan_out import FanOut, fan_out, interleave
 from qak_core.authoring.filters import Comparison, Compound, Filter, all_of, matches, parse_filter
 from qak_core.authoring.following import follow
 from qak_core.authoring.identity import stable_id, unique_ids
 from qak_core.authoring.lifetime import HealthCheck, Lifetime
 from qak_core.authoring.metadata import flatten_metadata, plain_value, value_at
+from qak_core.authoring.options import option_problems
 from qak_core.authoring.passages import SOURCE_FIELDS, Reading, ScoreKind, read_passages
 from qak_core.authoring.routing import answer, route
 from qak_core.authoring.scope import Scope
@@ -38,9 +39,9 @@ __all__ = [
     "flatten_metadata",
     "follow",
     "interleave",
-    "make_target",
+    "load_targets",
     "matches",
-    "named_targets",
+    "option_problems",
     "parse_filter",
     "passage_metadata",
     "plain_value",
@@ -48,7 +49,6 @@ __all__ = [
     "read_settings",
     "redact",
     "redact_credentials",
-    "resolve_target",
     "route",
     "run_blocking",
     "stable_id",

@@ -39,8 +39,8 @@ class Lifetime:
         Args:
             pool: where a health check is called, so that one that blocks holds nobody up.
             errors: translates what ``aclose`` raises.
-            health: the host's own check, blocking or not; ``None``, or an answer of ``None``, is ready.
-            aclose: called once at the end, blocking or not.
+            health: the host's own check, which may be async or block; ``None``, or an answer of ``None``, is ready.
+            aclose: called once at the end; may be async.
         """
         self.pool = pool
         self._errors = errors
