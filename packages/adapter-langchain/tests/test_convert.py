@@ -16,14 +16,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
 
-from qak_adapter_langchain._convert import Reading, convert, read_hits
+from qak_adapter_langchain._convert import NUMBER_KEYS, convert, read_hits
 from qak_core import RetrievalResult, Source, to_wire
+from qak_core.authoring import Reading
 
 CONTENT = "two approvers"
 
 
-def read(document: Any, number: Any = None, **reading: Any) -> RetrievalResult | None:
-    results = convert([(document, number)], Reading(**reading), limit=1, accept=lambda metadata: True)
+def read(
+    document: Any, number: Any = None, *, base: str = "", score_key: str = NUMBER_KEYS[0], **declared: Any
+) -> RetrievalResult | None:
+    reading = Reading(**{"first_page": 0, "known_ids": (), "drop": (*NUMBER_KEYS, score_key), **declared})
+    results = convert(
+        [(document, number)], reading, limit=1, score_key=score_key, base=base, accept=lambda metadata: True
+    )
     return results[0] if results else None
 
 
@@ -107,7 +113,7 @@ def test_metadata_that_is_no_mapping_is_empty(metadata: Any) -> None:
     ids=repr,
 )
 def test_score_is_a_finite_number_or_absent(number: Any, score: float | None) -> None:
-    result = read(Document(page_content=CONTENT), number, scored=True)
+    result = read(Document(page_content=CONTENT), number, score="similarity")
     assert result is not None
     assert result.score == score
     assert type(result.score) in {float, type(None)}
@@ -115,8 +121,9 @@ def test_score_is_a_finite_number_or_absent(number: Any, score: float | None) ->
 
 @pytest.mark.parametrize("scored", [True, False])
 def test_score_of_a_retriever_is_the_one_under_the_declared_key(scored: bool) -> None:
+    score = "similarity" if scored else "distance"
     document = Document(page_content=CONTENT, metadata={"relevance_score": 0.75, "score": 9, "rank_score": 0.5})
-    results = [read(document, scored=scored), read(document, scored=scored, score_key="rank_score")]
+    results = [read(document, score=score), read(document, score=score, score_key="rank_score")]
     assert [result and result.score for result in results] == ([0.75, 0.5] if scored else [None, None])
     assert not {"score", "relevance_score"} & set(results[0].metadata)  # type: ignore[union-attr]
 
@@ -124,7 +131,8 @@ def test_score_of_a_retriever_is_the_one_under_the_declared_key(scored: bool) ->
 @pytest.mark.parametrize(
     ("document", "reading", "wanted"),
     [
-        (Document(page_content=CONTENT, id="own", metadata={"key": "declared"}), {"id_key": "key"}, "own"),
+        (Document(page_content=CONTENT, id="own", metadata={"key": "declared"}), {"id_key": "key"}, "declared"),
+        (Document(page_content=CONTENT, id="own", metadata={"key": "declared"}), {}, "own"),
         (Document(page_content=CONTENT, metadata={"key": "declared", "_id": 7}), {"id_key": "key"}, "declared"),
         (Document(page_content=CONTENT, metadata={"key": 5}), {"id_key": "key"}, "5"),
         (Document(page_content=CONTENT, metadata={"_id": 7, "id": "x"}), {}, "7"),
@@ -297,7 +305,7 @@ KNOWN = st.sampled_from(["id", "_id", "title", "source", "url", "page", "page_la
 def test_whatever_a_document_holds_a_result_is_plain(
     metadata: dict[str, Any], document_id: Any, content: Any, number: Any
 ) -> None:
-    result = read(assigned(id=document_id, page_content=content, metadata=metadata), number, scored=True)
+    result = read(assigned(id=document_id, page_content=content, metadata=metadata), number, score="similarity")
     assert (result is None) is not (isinstance(content, str) and bool(content.strip()))
     if result is not None:
         assert result.id

@@ -13,7 +13,7 @@ from langchain_core.documents import Document
 
 from qak_adapter_langchain import LangChainProvider
 from qak_adapter_langchain._filters import translator_for
-from qak_core import KnowledgeFiltersUnsupported, KnowledgeInvalidRequest
+from qak_core import KnowledgeFiltersUnsupported, KnowledgeInvalidRequest, SettingsError
 from qak_core.authoring import matches, parse_filter
 
 from ._vendors import ask, chroma, faiss, found, in_memory, qdrant
@@ -103,7 +103,7 @@ def test_translated_filter_finds_what_the_grammar_says_or_is_refused(name: str, 
 def test_filter_that_the_store_cannot_say_is_refused(name: str, wanted: dict[str, Any]) -> None:
     with pytest.raises(KnowledgeFiltersUnsupported):
         ask(LangChainProvider(store(name)), filters=wanted)
-    with pytest.raises(ValueError, match="filters: "):
+    with pytest.raises(SettingsError, match="filters: "):
         LangChainProvider(store(name), filters=wanted)
 
 

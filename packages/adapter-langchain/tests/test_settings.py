@@ -68,16 +68,16 @@ def test_knowledge_bases_each_have_a_factory() -> None:
         ),
         (
             {"retriever": "my_retrievers:broken", "knowledge_bases": {"a": "no_such_module:make"}},
-            ["it raised ZeroDivisionError", "knowledge_bases.a: no_such_module:make", "ModuleNotFoundError"],
+            ["raised ZeroDivisionError", "knowledge_bases.a: no_such_module:make", "ModuleNotFoundError"],
         ),
         ({"retriever": "my_retrievers:missing"}, ["it raised AttributeError"]),
         ({"retriever": "my_retrievers:nothing"}, ["expected a retriever with ainvoke"]),
         (
             {"retriever": "my_retrievers:make", "first_page": 3, "citation_keys": {"page": "p"}},
-            ["first_page: expected 0 or 1", "citation_keys: 'page' is no field"],
+            ["first_page: expected 0 or 1", "citation_keys: 'page' is no field of a source"],
         ),
         ({"retriever": "my_retrievers:make", "filters": {"n": 1}}, ["filters: a filter's type must be one of"]),
-        ({"retriever": "my_retrievers:make", "max_workers": 0}, ["max_workers must be at least 1"]),
+        ({"retriever": "my_retrievers:make", "max_workers": 0}, ["max_workers: expected 1 to 64"]),
     ],
 )
 def test_settings_are_refused_with_every_problem(settings: dict[str, Any], problems: list[str]) -> None:

@@ -12,7 +12,7 @@ from llama_index.core.vector_stores.types import FilterCondition, MetadataFilter
 from llama_index.retrievers.bm25 import BM25Retriever
 
 from qak_adapter_llamaindex import LlamaIndexProvider
-from qak_adapter_llamaindex._filters import Scope, merged
+from qak_adapter_llamaindex._filters import StoreScope, merged
 from qak_core import KnowledgeFiltersUnsupported, KnowledgeInvalidRequest
 from qak_core.authoring import parse_filter
 
@@ -246,7 +246,7 @@ def test_neutral_filter_that_is_none_is_invalid(index: VectorStoreIndex, find: F
 
 
 def asked(wanted: dict[str, Any], **scope: Any) -> list[Any]:
-    return [part.model_dump(mode="json") for part in Scope(wanted=parse_filter(wanted), **scope).parts()]
+    return [part.model_dump(mode="json") for part in StoreScope(wanted=parse_filter(wanted), **scope).parts()]
 
 
 def test_store_is_asked_for_what_it_can_say_and_never_for_less_than_the_owner() -> None:

@@ -31,6 +31,7 @@ from qak_core import (
     ProviderHealth,
     RetrievalContext,
     RetrievalRequest,
+    SettingsError,
     assert_provider,
 )
 
@@ -67,7 +68,13 @@ def bases(fixed: Any) -> dict[str, Any]:
 def test_all_knowledge_bases_are_asked_and_interleaved_by_rank(bases: Any, retrieve: Callable[..., Any]) -> None:
     provider = LlamaIndexProvider(knowledge_bases=bases, score="similarity")
     answer = retrieve(provider)
-    assert [result.id for result in answer.results] == ["lamp 1", "chair 1", "lamp 2", "chair 2", "lamp 3"]
+    assert [result.id for result in answer.results] == [
+        "lamps:lamp 1",
+        "chairs:chair 1",
+        "lamps:lamp 2",
+        "chairs:chair 2",
+        "lamps:lamp 3",
+    ]
     assert {result.score for result in answer.results} == {None}  # scores of two bases do not compare
     description = assert_provider(provider)
     assert [base.id for base in description.knowledge_bases] == ["lamps", "chairs"]
@@ -76,7 +83,7 @@ def test_all_knowledge_bases_are_asked_and_interleaved_by_rank(bases: Any, retri
 
 def test_only_the_knowledge_bases_named_are_asked(bases: Any, retrieve: Callable[..., Any]) -> None:
     answer = retrieve(LlamaIndexProvider(knowledge_bases=bases), knowledge_base_ids=("chairs",), top_k=1)
-    assert [result.id for result in answer.results] == ["chair 1"]
+    assert [result.id for result in answer.results] == ["chairs:chair 1"]
     assert bases["lamps"].calls == []
 
 
@@ -99,7 +106,7 @@ def test_one_knowledge_base_that_fails_leaves_a_degraded_answer(
     bases: Any, fixed: Any, retrieve: Callable[..., Any]
 ) -> None:
     answer = retrieve(LlamaIndexProvider(knowledge_bases={**bases, "broken": fixed(RuntimeError("down"))}), top_k=2)
-    assert [result.id for result in answer.results] == ["lamp 1", "chair 1"]
+    assert [result.id for result in answer.results] == ["lamps:lamp 1", "chairs:chair 1"]
     assert answer.degraded == ("broken",)
 
 
@@ -114,7 +121,7 @@ def test_one_knowledge_base_that_hangs_leaves_a_degraded_answer(bases: Any, retr
 
 def test_ids_are_unique_over_knowledge_bases(fixed: Any, retrieve: Callable[..., Any]) -> None:
     provider = LlamaIndexProvider(knowledge_bases={"a": fixed(found("same")), "b": fixed(found("same"))})
-    assert [result.id for result in retrieve(provider).results] == ["same", "same#2"]
+    assert [result.id for result in retrieve(provider).results] == ["a:same", "b:same"]
 
 
 # Errors.
@@ -280,12 +287,12 @@ def test_health_is_what_the_host_says_and_else_ready(fixed: Any, said: Any, expe
 
 @pytest.mark.parametrize("arguments", [(), (None,), (object(),), ("module:factory",), ([],)])
 def test_provider_refuses_what_is_neither_retriever_nor_index(arguments: tuple[Any, ...]) -> None:
-    with pytest.raises(ValueError, match="retriever"):
+    with pytest.raises(SettingsError, match="retriever"):
         LlamaIndexProvider(*arguments)
 
 
 def test_provider_refuses_a_host_filter_that_is_none(fixed: Any) -> None:
-    with pytest.raises(KnowledgeInvalidRequest):
+    with pytest.raises(SettingsError, match="filters: a filter's type"):
         LlamaIndexProvider(fixed([]), filters={"department": "sales"})
 
 

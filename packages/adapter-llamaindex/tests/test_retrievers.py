@@ -26,20 +26,20 @@ from llama_index.core.vector_stores import MetadataInfo, VectorStoreInfo
 from llama_index.retrievers.bm25 import BM25Retriever
 
 from qak_adapter_llamaindex import LlamaIndexProvider
-from qak_adapter_llamaindex._filters import Scope
+from qak_adapter_llamaindex._filters import StoreScope
 from qak_adapter_llamaindex._retrievers import prepared
 from qak_core import KnowledgeUnavailable
 
 Find = Callable[..., list[Any]]
 MakeIndex = Callable[..., VectorStoreIndex]
 
-OWNED = Scope(owner_key="owner", owner_id="alice")
+OWNED = StoreScope(owner_key="owner", owner_id="alice")
 
 
 @pytest.fixture(scope="module")
 def nodes() -> list[TextNode]:
     return [
-        TextNode(id_=f"{owner}-{n}", text=f"lamp number {n} of {owner}", metadata={"owner": owner})
+        TextNode(id_=f"{owner}-{n}", text=f"lamp number {n} of {owner}", metadata={"owner": owner, "of": owner})
         for n in range(10)
         for owner in ("alice", "bob")
     ]
@@ -66,7 +66,7 @@ def test_fusion_gives_top_k_results_of_the_owner_in_every_mode(
     found = find(retriever, "lamp number 7", top_k=6, owner_key="owner", score="similarity")
     assert len(found) == 6
     assert found[0].content == "lamp number 7 of alice"
-    assert {result.metadata["owner"] for result in found} == {"alice"}
+    assert {result.metadata["of"] for result in found} == {"alice"}
     assert (retriever.similarity_top_k, vector.similarity_top_k, bm25.similarity_top_k) == (2, 2, 2)
     assert vector._filters is None
     assert bm25.corpus_weight_mask is None
@@ -95,7 +95,7 @@ def test_fusion_inside_fusion_is_reached(index: VectorStoreIndex, find: Find) ->
     inner = fusion(index.as_retriever())
     found = find(fusion(inner, fusion(inner)), top_k=8, owner_key="owner")
     assert len(found) == 8
-    assert {result.metadata["owner"] for result in found} == {"alice"}
+    assert {result.metadata["of"] for result in found} == {"alice"}
 
 
 def test_retriever_that_holds_itself_ends(index: VectorStoreIndex) -> None:
@@ -120,11 +120,14 @@ def test_index_node_leads_to_the_retriever_of_another_index(make_index: MakeInde
 
 def test_recursive_retriever_gives_top_k_results_and_keeps_the_owner(make_index: MakeIndex, find: Find) -> None:
     rows = [
-        TextNode(id_=f"{owner}{n}", text=f"row {n} of {owner}", metadata={"owner": owner})
+        TextNode(id_=f"{owner}{n}", text=f"row {n} of {owner}", metadata={"owner": owner, "of": owner})
         for n in range(9)
         for owner in ("alice", "bob")
     ]
-    first = [*rows, IndexNode(id_="link", text="lamp rows", index_id="rows", metadata={"owner": "alice"})]
+    first = [
+        *rows,
+        IndexNode(id_="link", text="lamp rows", index_id="rows", metadata={"owner": "alice", "of": "alice"}),
+    ]
     retriever = RecursiveRetriever(
         "root",
         retriever_dict={
@@ -134,9 +137,9 @@ def test_recursive_retriever_gives_top_k_results_and_keeps_the_owner(make_index:
     )
     found = find(retriever, "row", top_k=7, owner_key="owner")
     assert len(found) == 7
-    assert {result.metadata["owner"] for result in found} == {"alice"}
+    assert {result.metadata["of"] for result in found} == {"alice"}
     linked = find(retriever, "lamp rows", top_k=7, owner_key="owner")
-    assert {result.metadata["owner"] for result in linked} == {"alice"}
+    assert {result.metadata["of"] for result in linked} == {"alice"}
     assert retriever._retriever_dict["root"].similarity_top_k == 1
 
 
@@ -157,8 +160,10 @@ def test_query_engine_behind_an_index_node_shows_no_other_owner(
 def test_merging_retriever_returns_parents_of_the_owner_alone(make_index: MakeIndex, find: Find) -> None:
     children, parents = [], []
     for owner in ("alice", "bob"):
-        parent = TextNode(id_=f"parent-{owner}", text=f"all lamps of {owner}", metadata={"owner": owner})
-        parts = [TextNode(id_=f"{owner}{n}", text=f"lamp {n}", metadata={"owner": owner}) for n in range(3)]
+        parent = TextNode(id_=f"parent-{owner}", text=f"all lamps of {owner}", metadata={"owner": owner, "of": owner})
+        parts = [
+            TextNode(id_=f"{owner}{n}", text=f"lamp {n}", metadata={"owner": owner, "of": owner}) for n in range(3)
+        ]
         for part in parts:
             part.relationships[NodeRelationship.PARENT] = RelatedNodeInfo(node_id=parent.node_id)
         parent.relationships[NodeRelationship.CHILD] = [RelatedNodeInfo(node_id=part.node_id) for part in parts]
@@ -184,7 +189,7 @@ def test_router_and_transform_reach_the_retriever_inside(index: VectorStoreIndex
     for retriever in (router, transform):
         found = find(retriever, top_k=7, owner_key="owner")
         assert len(found) == 7
-        assert {result.metadata["owner"] for result in found} == {"alice"}
+        assert {result.metadata["of"] for result in found} == {"alice"}
 
 
 def test_auto_retriever_gets_the_owner_as_an_extra_filter(index: VectorStoreIndex, find: Find) -> None:
@@ -194,7 +199,7 @@ def test_auto_retriever_gets_the_owner_as_an_extra_filter(index: VectorStoreInde
     retriever = VectorIndexAutoRetriever(index, vector_store_info=info, llm=MockLLM())
     found = find(retriever, top_k=7, owner_key="owner")
     assert len(found) == 7
-    assert {result.metadata["owner"] for result in found} == {"alice"}
+    assert {result.metadata["of"] for result in found} == {"alice"}
     assert retriever._extra_filters.filters == []
 
 
@@ -202,7 +207,7 @@ def test_auto_retriever_gets_the_owner_as_an_extra_filter(index: VectorStoreInde
 def test_other_indices_answer_too(kind: type[BaseIndex], nodes: list[TextNode], find: Find) -> None:
     found = find(kind(nodes=nodes, llm=MockLLM()), "number lamp", top_k=4, owner_key="owner")
     assert len(found) == 4
-    assert {result.metadata["owner"] for result in found} == {"alice"}
+    assert {result.metadata["of"] for result in found} == {"alice"}
 
 
 def test_index_that_grows_is_searched_as_it_is(make_index: MakeIndex, find: Find) -> None:

@@ -22,8 +22,8 @@ load_adapter normalize_response public_url to_wire
 
 AUTHORING = """
 SOURCE_FIELDS BlockingPool Comparison Compound ErrorTable FanOut Filter HealthCheck Lifetime Reading Scope ScoreKind
-Secret VendorErrors all_of answer fan_out flatten_metadata follow interleave load_targets matches
-option_problems parse_filter passage_metadata plain_value read_passages read_settings redact redact_credentials route
+Secret VendorErrors all_of answer fan_out flatten_metadata follow interleave load_targets matches option_problems
+parse_filter passage_metadata plain_text plain_value read_passages read_settings redact redact_credentials route
 run_blocking stable_id target_problems unique_ids value_at
 """.split()
 

@@ -140,7 +140,13 @@ class HaystackProvider:
             owner_key=owner_key and owner_key.removeprefix("meta."),
             first_page=first_page,
         )
-        problems = problems_of(self._reading, caller_filters=caller_filters, filters=filters, max_workers=max_workers)
+        problems = problems_of(
+            self._reading,
+            caller_filters=caller_filters,
+            filters=filters,
+            max_workers=max_workers,
+            base_ids=knowledge_bases or (),
+        )
         self._key, self._label = key, label
         self._caller_filters = caller_filters
         self._disable_tracing = disable_tracing

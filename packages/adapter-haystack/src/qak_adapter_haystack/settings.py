@@ -78,6 +78,7 @@ class HaystackSettings:
             caller_filters=self.caller_filters,
             filters=self.filters,
             max_workers=self.max_workers,
+            base_ids=self.knowledge_bases,
         )
         if problems:
             raise ValueError("\n".join(problems))

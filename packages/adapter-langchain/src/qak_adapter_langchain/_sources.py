@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 from qak_adapter_langchain._convert import Hit, read_hits
 from qak_adapter_langchain._filters import class_names, full_name
-from qak_core import CancelSignal, KnowledgeFailed
-from qak_core.authoring import BlockingPool
-
-_T = TypeVar("_T")
+from qak_core import CancelSignal
+from qak_core.authoring import BlockingPool, follow
 
 _STORE_RETRIEVER = "langchain_core.vectorstores.base.VectorStoreRetriever"
 _STORE = "langchain_core.vectorstores.base.VectorStore"
@@ -109,7 +106,7 @@ class VendorSource:
             if self.in_thread:
                 answer = await self._pool.run(signal, self._call, query, **self._config, **wanted, **arguments)
             else:
-                answer = await _until(signal, self._call(query, **self._config, **wanted, **arguments))
+                answer = await follow(signal, self._call(query, **self._config, **wanted, **arguments))
         return read_hits(answer)
 
     def _decide(self, vendor: Any, run_in_thread: bool | None) -> bool:
@@ -118,21 +115,6 @@ class VendorSource:
                 raise ValueError(f"run_in_thread={run_in_thread}: {type(vendor).__name__} has no such method")
             return callable(self._blocking)
         return is_blocking(vendor) if run_in_thread is None else run_in_thread
-
-
-async def _until(signal: CancelSignal, call: Awaitable[_T]) -> _T:
-    """Await a vendor's call no longer than the signal lasts; what comes late is dropped, even from one that is deaf."""
-    task = asyncio.ensure_future(call)
-    ended = asyncio.ensure_future(signal.wait())
-    try:
-        await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
-        if task.done() and not task.cancelled():
-            return task.result()
-        raise signal.error() or KnowledgeFailed()
-    finally:
-        ended.cancel()
-        task.cancel()
-        task.add_done_callback(lambda late: late.cancelled() or late.exception())  # looked at, so nobody complains
 
 
 def is_blocking(vendor: object) -> bool:

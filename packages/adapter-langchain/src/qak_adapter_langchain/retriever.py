@@ -12,7 +12,8 @@ from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from pydantic import Field, PrivateAttr
 
-from qak_core import AnswerResult, KnowledgeAnswer, KnowledgeRuntime, RetrievalContext, Source
+from qak_core import AnswerResult, KnowledgeAnswer, KnowledgeRuntime, RetrievalContext
+from qak_core.authoring import passage_metadata
 from qak_core.protocol import DEFAULT_TOP_K, MAX_TOP_K
 
 _T = TypeVar("_T")
@@ -21,10 +22,9 @@ _T = TypeVar("_T")
 class LangChainRetriever(BaseRetriever):
     """What a knowledge runtime finds, as LangChain's documents.
 
-    Each document's metadata holds the result's own, and where there is such a thing ``source`` (the address),
-    ``title``, ``document_id``, ``mime_type``, ``locator``, ``relevance_score``, ``citation`` (a mapping with ``id``,
-    ``title``, ``url``, ``snippet``) and always ``notice``: the text that says that results are untrusted data. What
-    goes wrong is a :class:`~qak_core.KnowledgeError`.
+    Each document's metadata holds the result's own and, where known, ``title``, ``url`` (as ``source`` too),
+    ``mime_type``, ``locator``, ``source_id``, ``relevance_score``, ``citation_id`` and ``citation`` of a public source,
+    and the ``notice`` that results are untrusted. What goes wrong is a :class:`~qak_core.KnowledgeError`.
 
     Attributes:
         runtime: asked in the owner's name.
@@ -71,8 +71,7 @@ class LangChainRetriever(BaseRetriever):
             filters=self.filters,
             signal=context.signal,
         )
-        citations = {citation.id: citation.to_dict() for citation in answer.citations}
-        return [_document(result, citations.get(result.citation_id or ""), answer) for result in answer.results]
+        return [_document(result, answer) for result in answer.results]
 
 
 def as_retriever(
@@ -108,19 +107,12 @@ def as_retriever(
     )
 
 
-def _document(result: AnswerResult, citation: Mapping[str, Any] | None, answer: KnowledgeAnswer) -> Document:
-    source = result.source or Source()
-    own = {
-        "source": source.uri,
-        "title": source.title,
-        "document_id": source.id,
-        "mime_type": source.mime_type,
-        "locator": source.locator,
-        "relevance_score": result.score,
-        "citation": citation,
-        "notice": answer.notice,
-    }
-    metadata = {**result.metadata, **{name: value for name, value in own.items() if value is not None}}
+def _document(result: AnswerResult, answer: KnowledgeAnswer) -> Document:
+    metadata = passage_metadata(result, answer)
+    if result.source is not None and result.source.uri is not None:
+        metadata["source"] = result.source.uri  # where LangChain's chains look for it
+    if result.score is not None:
+        metadata["relevance_score"] = result.score  # a document has no other place for it
     return Document(id=result.id, page_content=result.content, metadata=metadata)
 
 

@@ -11,46 +11,27 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from qak_core import KnowledgeFiltersUnsupported, KnowledgeInvalidRequest
-from qak_core.authoring import Comparison, Compound, Filter, all_of, matches
+from qak_core.authoring import Compound, Filter, Scope
 
 _OPERATORS = {"eq": "==", "ne": "!=", "gt": ">", "gte": ">=", "lt": "<", "lte": "<=", "in": "in", "nin": "nin"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Scope:
-    """What one request may see.
+class StoreScope(Scope):
+    """What one request may see, and what of it the store is asked for.
 
     Attributes:
-        owner_key: the metadata key that holds a node's owner; ``None`` where all owners share everything.
-        owner_id: whose nodes alone may be seen, where there is an ``owner_key``.
-        wanted: the host's filter and the caller's, both to be met.
         native: the caller's filter in LlamaIndex's own form; only the store can apply it.
         nested: whether the store takes filters inside filters.
         ask_store: whether the store is asked for ``wanted``; it always is for the owner and for ``native``.
     """
 
-    owner_key: str | None = None
-    owner_id: str = ""
-    wanted: Filter | None = None
     native: Mapping[str, Any] | None = None
     nested: bool = False
     ask_store: bool = True
 
-    def admits(self, metadata: Mapping[str, Any]) -> bool:
-        """Whether a node with this metadata may be seen; the owner must be that very text, not one of several."""
-        if self.owner_key is not None:
-            owner = metadata.get(self.owner_key)
-            if not isinstance(owner, str) or owner != self.owner_id:
-                return False
-        return self.wanted is None or matches(self.wanted, metadata)
-
     @property
-    def restricts(self) -> bool:
-        """Whether :meth:`admits` can be false."""
-        return self.owner_key is not None or self.wanted is not None
-
-    @property
-    def owner_only(self) -> Scope:
+    def owner_only(self) -> StoreScope:
         """The same scope, of which the store is asked for the owner alone."""
         return replace(self, ask_store=False)
 
@@ -68,10 +49,7 @@ class Scope:
             KnowledgeInvalidRequest: ``native`` is no ``MetadataFilters``.
             KnowledgeFiltersUnsupported: ``native`` is nested, and the store takes no such filter.
         """
-        owner = None
-        if self.owner_key is not None:
-            owner = Comparison(operator="eq", key=self.owner_key, value=self.owner_id)
-        wanted = all_of(owner, self.wanted if self.ask_store else None)
+        wanted = self.whole() if self.ask_store else replace(self, wanted=None).whole()
         asked = [part for part in _conjuncts(wanted) if _expressible(part, nested=self.nested)]
         parts = [_translated(part) for part in asked]
         return parts if self.native is None else [*parts, *_native(self.native, nested=self.nested)]
@@ -82,7 +60,7 @@ def merged(own: Any, parts: Sequence[Any], *, nested: bool) -> Any:
 
     Args:
         own: what the host gave its retriever; ``None`` or empty for nothing.
-        parts: as from :meth:`Scope.parts`.
+        parts: as from :meth:`StoreScope.parts`.
         nested: whether the store takes filters inside filters.
     """
     from llama_index.core.vector_stores.types import MetadataFilters

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from qak_adapter_llamaindex._filters import Scope, merged
+from qak_adapter_llamaindex._filters import StoreScope, merged
 from qak_core import KnowledgeFiltersUnsupported
 
 FETCHED = 64
@@ -35,7 +35,7 @@ class _Wish:
 
     top_k: int
     parts: list[Any]
-    scope: Scope
+    scope: StoreScope
 
 
 def is_target(candidate: object) -> bool:
@@ -43,7 +43,7 @@ def is_target(candidate: object) -> bool:
     return _is_retriever(candidate) or callable(getattr(candidate, "as_retriever", None))
 
 
-def prepared(target: Any, top_k: int, scope: Scope) -> Any:
+def prepared(target: Any, top_k: int, scope: StoreScope) -> Any:
     """Return a retriever that looks for ``top_k`` results within ``scope``, as far as it can.
 
     Args:
@@ -52,7 +52,7 @@ def prepared(target: Any, top_k: int, scope: Scope) -> Any:
         scope: what the request may see.
 
     Raises:
-        KnowledgeInvalidRequest: see :meth:`Scope.parts`.
+        KnowledgeInvalidRequest: see :meth:`StoreScope.parts`.
         KnowledgeFiltersUnsupported: a filter in LlamaIndex's own form that this retriever can't apply.
     """
     retriever = target if _is_retriever(target) else target.as_retriever(similarity_top_k=top_k)
@@ -107,7 +107,7 @@ def _filters(retriever: Any, wish: _Wish, *, leaf: bool) -> dict[str, Any]:
     return {}
 
 
-def _restrict_bm25(mine: Any, scope: Scope) -> None:
+def _restrict_bm25(mine: Any, scope: StoreScope) -> None:
     """Weigh down what the scope does not admit, and let nothing out that no word of the query led to.
 
     BM25Retriever has no filter at query time, and its weights, the form in which it keeps its own ``filters``, only set
@@ -131,7 +131,7 @@ def _sources(retriever: Any, depth: int) -> Iterator[Any]:
         yield from _sources(one, depth - 1)
 
 
-def _takes(source: Any, parts: list[Any], scope: Scope) -> bool:
+def _takes(source: Any, parts: list[Any], scope: StoreScope) -> bool:
     if _is_bm25(source):
         return bool(source.corpus)
     return any(

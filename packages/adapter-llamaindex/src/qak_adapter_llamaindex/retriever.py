@@ -19,6 +19,7 @@ from qak_core import (
     KnowledgeTimeout,
     RetrievalContext,
 )
+from qak_core.authoring import passage_metadata
 
 ContextSource = RetrievalContext | Callable[[], RetrievalContext]
 
@@ -154,20 +155,8 @@ class _Home:
 
 
 def _node(result: AnswerResult, answer: KnowledgeAnswer) -> TextNode:
-    source = result.source
-    citation = next((one.to_dict() for one in answer.citations if one.id == result.citation_id), None)
-    fields: dict[str, Any] = {
-        "title": source and source.title,
-        "url": source and source.uri,
-        "mime_type": source and source.mime_type,
-        "locator": source and source.locator,
-        "source_id": source and source.id,
-        "citation_id": result.citation_id,
-        "citation": citation,
-        "notice": answer.notice,
-    }
-    metadata = {**result.metadata, **{name: value for name, value in fields.items() if value is not None}}
-    document = RelatedNodeInfo(node_id=source.id) if source is not None and source.id else None
+    metadata = passage_metadata(result, answer)
+    document = RelatedNodeInfo(node_id=result.source.id) if result.source is not None and result.source.id else None
     return TextNode(
         id_=result.id,
         text=result.content,

@@ -28,7 +28,9 @@ def host(monkeypatch):
         raise RuntimeError(SECRET)
 
     module = ModuleType("hosts_module")
-    vars(module).update(make=lambda: "made", number=7, Search=SimpleNamespace(make=lambda: "found"), broken=broken)
+    vars(module).update(
+        make=lambda: "made", number=7, Search=SimpleNamespace(make=lambda: "found"), broken=broken, nothing=lambda: None
+    )
     monkeypatch.setitem(sys.modules, "hosts_module", module)
     return module
 
@@ -64,7 +66,12 @@ def test_objects_are_made_or_resolved_in_place_of_names(host):
 
 
 def test_every_target_that_fails_is_told_by_its_class_alone():
-    bases = {"a": "no_such_module_here:make", "b": "hosts_module:missing", "c": "hosts_module:broken"}
+    bases = {
+        "a": "no_such_module_here:make",
+        "b": "hosts_module:missing",
+        "c": "hosts_module:broken",
+        "d": "hosts_module:nothing",
+    }
     with pytest.raises(SettingsError) as caught:
         load(retriever="hosts_module:number", knowledge_bases=bases, health="hosts_module:number")
     assert caught.value.__context__ is None
@@ -74,6 +81,7 @@ def test_every_target_that_fails_is_told_by_its_class_alone():
         "knowledge_bases.a": "cannot be imported, it raised ModuleNotFoundError",
         "knowledge_bases.b": "cannot be imported, it raised AttributeError",
         "knowledge_bases.c": "raised RuntimeError",
+        "knowledge_bases.d": "returned nothing",
         "health": "must be callable, got int",
     }
     for problem, (name, text) in zip(caught.value.problems, told.items(), strict=True):

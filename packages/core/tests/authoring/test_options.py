@@ -17,13 +17,14 @@ def test_options_that_can_be_used_are_no_problem(first_page):
     reading = Reading(
         score="distance", id_key="a.b", citation_keys={"title": "t"}, owner_key="o", first_page=first_page
     )
-    assert problems(reading, filters={"type": "eq", "key": "a", "value": 1}, max_workers=64) == []
+    assert problems(reading, filters={"type": "eq", "key": "a", "value": 1}, max_workers=64, base_ids=["a b"]) == []
 
 
 def test_every_option_that_can_not_be_used_is_named():
     reading = Reading(score="high", id_key="", citation_keys={"page": "p"}, owner_key="", first_page=2)
-    found = problems(reading, caller_filters="any", filters={"a": 1}, max_workers=0)
-    names = ["score", "caller_filters", "citation_keys", "id_key", "owner_key", "first_page", "max_workers", "filters"]
+    found = problems(reading, caller_filters="any", filters={"a": 1}, max_workers=0, base_ids=["", " b"])
+    names = ["score", "caller_filters", "citation_keys", "id_key", "owner_key", "first_page", "max_workers"]
+    names += ["knowledge_bases", "knowledge_bases", "filters"]
     assert [problem.partition(":")[0] for problem in found] == names
 
 

@@ -199,6 +199,15 @@ def test_metadata_is_the_rest_without_owner_dropped_keys_and_paths():
     assert metadata == before
 
 
+def test_address_that_stands_twice_is_not_repeated_and_another_is_kept():
+    metadata = {
+        "url": "https://e.example.com/a",
+        "source": "https://e.example.com/a",
+        "link": "https://e.example.com/b",
+    }
+    assert read(metadata).metadata == {"link": "https://e.example.com/b"}
+
+
 def test_item_that_can_not_be_read_or_seen_harms_no_other_and_the_limit_is_kept():
     def one(item):
         if item is None:

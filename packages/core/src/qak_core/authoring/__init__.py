@@ -10,7 +10,7 @@ from qak_core.authoring.filters import Comparison, Compound, Filter, all_of, mat
 from qak_core.authoring.following import follow
 from qak_core.authoring.identity import stable_id, unique_ids
 from qak_core.authoring.lifetime import HealthCheck, Lifetime
-from qak_core.authoring.metadata import flatten_metadata, plain_value, value_at
+from qak_core.authoring.metadata import flatten_metadata, plain_text, plain_value, value_at
 from qak_core.authoring.options import option_problems
 from qak_core.authoring.passages import SOURCE_FIELDS, Reading, ScoreKind, read_passages
 from qak_core.authoring.routing import answer, route
@@ -44,6 +44,7 @@ __all__ = [
     "option_problems",
     "parse_filter",
     "passage_metadata",
+    "plain_text",
     "plain_value",
     "read_passages",
     "read_settings",

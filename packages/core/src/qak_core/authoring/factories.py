@@ -71,8 +71,13 @@ def _object(label: str, target: str, is_made: bool, problems: list[str]) -> Any:
     if not callable(found):
         problems.append(f"{label}: {target} must be callable, got {type(found).__name__}")
         return None
+    if not is_made:
+        return found
     try:
-        return found() if is_made else found
+        made = found()
     except Exception as error:  # noqa: BLE001 - a factory is the host's code; that it failed is the finding
         problems.append(f"{label}: calling {target} raised {type(error).__name__}")
-    return None
+        return None
+    if made is None:
+        problems.append(f"{label}: calling {target} returned nothing")
+    return made

@@ -19,6 +19,7 @@ def option_problems(
     forms: Collection[str],
     filters: object,
     max_workers: int,
+    base_ids: Collection[str] = (),
     read_filter: Callable[[object], object] = parse_filter,
 ) -> list[str]:
     """Return a line for each option that can't be used.
@@ -29,6 +30,7 @@ def option_problems(
         forms: what that may be.
         filters: the host's own filter, ``None`` for none.
         max_workers: threads for blocking calls.
+        base_ids: of the knowledge bases.
         read_filter: raises what is wrong with ``filters``.
     """
     problems = [
@@ -50,6 +52,11 @@ def option_problems(
         problems.append(f"first_page: expected 0 or 1, got {reading.first_page!r}")
     if not 1 <= max_workers <= MAX_WORKERS:
         problems.append(f"max_workers: expected 1 to {MAX_WORKERS}, got {max_workers}")
+    problems += [
+        f"knowledge_bases: an id is text without blanks around it, got {base_id!r}"
+        for base_id in base_ids
+        if not base_id or base_id != base_id.strip()
+    ]
     if filters is not None:
         try:
             read_filter(filters)

@@ -110,17 +110,16 @@ class Reading:
             declared = self.citation_keys.get(name)
             return taken.first((declared, *known) if declared else known, read)
 
+        if (uri := first("uri", _URI_KEYS, _web_address)) is not None:
+            taken.keys.update(key for key in _URI_KEYS if plain_text(taken.metadata.get(key)) == uri)
+        own_id = first("id", _SOURCE_ID_KEYS[:1], _document_id) or _document_id(source_id)
+        locator = first("locator", ("locator",), _identifier) or self._locator(content, taken, characters)
         return Source(
-            uri=first("uri", _URI_KEYS, _web_address),
+            uri=uri,
             title=first("title", _TITLE_KEYS) or taken.first(_FILE_KEYS, _file_name),
-            id=first("id", _SOURCE_ID_KEYS[:1], _document_id)
-            or _document_id(source_id)
-            or taken.first(_SOURCE_ID_KEYS[1:], _document_id),
+            id=own_id or taken.first(_SOURCE_ID_KEYS[1:], _document_id),
             mime_type=first("mime_type", _MIME_TYPE_KEYS, _mime_type),
-            locator=(first("locator", ("locator",), _identifier) or self._locator(content, taken, characters))[
-                :_MAX_LOCATOR_CHARS
-            ]
-            or None,
+            locator=locator[:_MAX_LOCATOR_CHARS] or None,
         )
 
     def _locator(self, content: str, taken: _Taken, characters: tuple[object, object] | None) -> str:
