@@ -99,16 +99,19 @@ class BlockingPool:
     def _work(self) -> None:
         while (item := self._calls.get()) is not None:
             future, call = item
+            settle: Callable[[], None] | None = None
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(call())
+                    settle = partial(future.set_result, call())
                 except StopIteration as error:  # no future can hold one (PEP 479)
-                    future.set_exception(RuntimeError(f"the call raised {type(error).__name__}"))
+                    settle = partial(future.set_exception, RuntimeError(f"the call raised {type(error).__name__}"))
                 except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the call
-                    future.set_exception(error)
+                    settle = partial(future.set_exception, error)
             with self._lock:
-                self._waiting -= 1
-            del item, future, call  # a waiting thread must not keep the last answer alive
+                self._waiting -= 1  # before the caller goes on: the next call needs no further thread
+            if settle is not None:
+                settle()
+            del item, future, call, settle  # a waiting thread must not keep the last answer alive
 
 
 async def run_blocking(signal: CancelSignal, fn: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
