@@ -212,7 +212,7 @@ class Shelf:
         if self._checked:
             return
         with self._mutex:
-            if not self._healthy() or self._index.keys() != self._ids():
+            if not self._healthy() or self._index.stamps().keys() != self._ids():
                 with self._locked():
                     self._mend()
             self._checked = True
