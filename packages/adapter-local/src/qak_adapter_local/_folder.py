@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,7 +22,7 @@ from qak_adapter_local._errors import (
     reason_of,
     unavailable,
 )
-from qak_adapter_local._files import exclusive_lock, make_folder
+from qak_adapter_local._files import exclusive_lock, make_folder, open_to_read, read_document
 from qak_adapter_local._index import Entry, Index
 from qak_adapter_local._paths import is_plain_text, source_path
 from qak_adapter_local._summary import summarize_by_headings
@@ -308,21 +307,14 @@ class FolderLibrary:
         """Read a file that is in the folder for certain, even if somebody swaps links while we look."""
         path = self.root / name
         try:
-            with open(path, "rb", opener=_open_here) as stream:
+            with open_to_read(path, follow_link=False) as stream:
                 status = os.fstat(stream.fileno())
                 resolved = Path(os.path.realpath(path))
                 if not resolved.is_relative_to(self.root) or not os.path.samestat(status, resolved.stat()):
                     raise LibraryError("invalid_path", "The file is outside of the folder.")
-                if not stat.S_ISREG(status.st_mode):
-                    raise LibraryError("not_a_file", "The entry is no regular file.")
-                content = stream.read(self._max_file_bytes + 1)
+                return read_document(stream, self._max_file_bytes), status
         except OSError as error:
             raise LibraryError("copy_failed", f"The file cannot be read ({reason_of(error)}).") from None
-        if len(content) > self._max_file_bytes:
-            raise LibraryError("too_large", f"The file has more than {self._max_file_bytes:,} bytes, the limit.")
-        if not content:
-            raise LibraryError("empty_file", "The file has 0 bytes.")
-        return content, status
 
 
 _BATCH = 64
@@ -352,7 +344,3 @@ def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                 elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in _SUFFIXES:
                     yield Path(entry.path).relative_to(root).as_posix(), entry.stat(follow_symlinks=False)
         waiting.extend(reversed(below))
-
-
-def _open_here(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

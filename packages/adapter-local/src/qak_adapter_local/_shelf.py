@@ -27,7 +27,14 @@ from typing import Any, TypeVar
 
 from qak_adapter_local._documents import LibraryDocument, Span, passages_of
 from qak_adapter_local._errors import IndexDamaged, LibraryError, reason_of, unavailable
-from qak_adapter_local._files import exclusive_lock, make_folder, sync_folder, temporary_name, write_durably
+from qak_adapter_local._files import (
+    exclusive_lock,
+    make_folder,
+    open_to_read,
+    sync_folder,
+    temporary_name,
+    write_durably,
+)
 from qak_adapter_local._index import Entry, Index
 
 _FORMAT = 1
@@ -299,7 +306,8 @@ class Shelf:
         except OSError as error:
             _log.warning(
                 "The text of document %s is lost (%s); it is found by title and headings only until it is added again.",
-                *(record.document.id, reason_of(error)),
+                record.document.id,
+                reason_of(error),
             )
             return ""
 
@@ -351,5 +359,5 @@ def _stamp(status: os.stat_result) -> str:
 
 def _read_own(path: Path) -> bytes:
     """Read a file of the library's own, never one that a link of this name points to."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NOFOLLOW", 0))) as stream:
+    with open_to_read(path, follow_link=False) as stream:
         return stream.read()

@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import secrets
-import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,6 +16,7 @@ from pathlib import Path
 
 from qak_adapter_local._documents import LibraryDocument, SearchHit, convert, spans_of
 from qak_adapter_local._errors import LibraryError, reason_of
+from qak_adapter_local._files import open_to_read, read_document
 from qak_adapter_local._folder import FolderLibrary, open_folder
 from qak_adapter_local._paths import display_name, safe_name, same_name_key, source_path
 from qak_adapter_local._shelf import Record, Shelf
@@ -185,24 +185,16 @@ class DomainLibrary:
         return shelf
 
     def _read(self, source: Path) -> bytes:
-        """Return a file's bytes without ever waiting on a pipe or reading more than allowed."""
+        """Return the bytes of a file that is not the library's own."""
         try:
-            with open(source, "rb", opener=_open_without_waiting) as stream:
-                status = os.fstat(stream.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise LibraryError("not_a_file", "The path names no regular file; give the path of one file.")
+            with open_to_read(source) as stream:
                 if _is_inside(source, self.directory):
                     raise LibraryError("invalid_path", "The path lies in the library itself; give the original file.")
-                content = stream.read(self._max_bytes + 1) if status.st_size <= self._max_bytes else None
+                return read_document(stream, self._max_bytes)
         except OSError as error:
             raise _source_error(error, source) from None
         except ValueError:
             raise LibraryError("invalid_path", "The path cannot name a file on this system.") from None
-        if content is None or len(content) > self._max_bytes:
-            raise LibraryError("too_large", f"The file has more than {self._max_bytes:,} bytes, the limit; split it.")
-        if not content:
-            raise LibraryError("empty_file", "The file has 0 bytes; save it again if it should hold something.")
-        return content
 
     def _replaced(self, shelf: Shelf, source: Path, sha256: str, aliases: tuple[str, str]) -> Sequence[Record]:
         """Return the documents that this file takes the place of, the one from the same path first.
@@ -235,10 +227,6 @@ def _is_inside(path: Path, folder: Path) -> bool:
         return any(os.path.samestat(parent.stat(), root) for parent in Path(os.path.realpath(path)).parents)
     except OSError:
         return False
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
 
 
 def _source_error(error: OSError, source: Path) -> LibraryError:
