@@ -62,7 +62,7 @@ class Entry:
         key: its name in the index.
         stamp: changes whenever the document does.
         record: what a search gives back, as plain JSON values.
-        aliases: further names by which :meth:`Index.find` knows it.
+        aliases: by which :meth:`Index.find` knows it.
         titles: names of the document, the words that count most.
         headings: all of them.
         passages: the text.
@@ -128,18 +128,14 @@ class Index:
             rows = connection.execute("SELECT record FROM documents ORDER BY number").fetchall()
         return [json.loads(record) for (record,) in rows]
 
-    def find(self, aliases: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the records of the documents with one of these aliases or keys."""
-        found: dict[int, str] = {}
+    def find(self, aliases: Iterable[str]) -> list[str]:
+        """Return the keys of the documents with one of these aliases."""
+        found: dict[str, None] = {}
         with self._connection() as connection:
             for alias in aliases:
-                rows = connection.execute(
-                    "SELECT number, record FROM documents WHERE key = ?1"
-                    " OR number IN (SELECT number FROM aliases WHERE alias = ?1)",
-                    (alias,),
-                )
-                found.update(rows.fetchall())
-        return [json.loads(record) for record in found.values()]
+                query = "SELECT key FROM aliases JOIN documents USING (number) WHERE alias = ?"
+                found.update((key, None) for (key,) in connection.execute(query, (alias,)))
+        return list(found)
 
     def put(self, entry: Entry) -> None:
         """Add a document or replace the one with its key, at once for every reader."""

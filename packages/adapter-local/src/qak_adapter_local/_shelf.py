@@ -67,10 +67,6 @@ class Record:
     headings: Sequence[str]
     spans: Sequence[Span]
 
-    def aliases(self) -> tuple[str, str]:
-        """By what a second import of the same document is known."""
-        return (f"sha256:{self.sha256}", f"source:{self.source_key}")
-
     def to_json(self) -> bytes:
         """Return the record as stored."""
         document = {**self.document.to_dict(), "path": ""}
@@ -205,9 +201,10 @@ class Shelf:
         self._clear(files)
         return True
 
-    def records(self, aliases: Sequence[str]) -> list[Record]:
-        """Return the records that the index knows under one of these aliases or ids."""
-        ids = self.read(lambda index: [found["document"]["id"] for found in index.find(aliases)])
+    def records(self, sha256: str, source_key: str) -> list[Record]:
+        """Return the records of the documents that are of this content or from this source."""
+        aliases = _aliases(sha256, source_key)
+        ids = self.read(lambda index: index.find(aliases))
         return [record for document_id in ids if (record := self._load(document_id)) is not None]
 
     def close(self) -> None:
@@ -287,7 +284,7 @@ class Shelf:
             key=document.id,
             stamp=_stamp(self._record_path(document.id).lstat()),
             record={"document": {**document.to_dict(), "path": ""}, "text_name": record.text_name},
-            aliases=record.aliases(),
+            aliases=_aliases(record.sha256, record.source_key),
             titles=tuple(dict.fromkeys((document.title, Path(document.name).stem))),
             headings=[document.gist, *record.headings],
             passages=passages_of(markdown, record.spans),
@@ -351,6 +348,11 @@ class Shelf:
                 with contextlib.suppress(OSError):
                     leftover.unlink(missing_ok=True)
         self._pending.unlink(missing_ok=True)
+
+
+def _aliases(sha256: str, source_key: str) -> tuple[str, str]:
+    """Return by what a second import of the same document is known."""
+    return f"sha256:{sha256}", f"source:{source_key}"
 
 
 def _stamp(status: os.stat_result) -> str:

@@ -80,14 +80,13 @@ class DomainLibrary:
         content = self._read(source)
         sha256 = hashlib.sha256(content).hexdigest()
         key = stable_id(same_name_key(os.path.realpath(source)))
-        aliases = (f"sha256:{sha256}", f"source:{key}")
         if shelf.exists():  # before the costly part; asked again below, with nobody else writing
-            self._replaced(shelf, source, sha256, aliases)
+            self._replaced(shelf, source, sha256, key)
         document = convert(content, source.name)
         summary = self._summarize(document, display_name(source.name))
         spans = spans_of(document)
         with shelf.writing():
-            replaced = self._replaced(shelf, source, sha256, aliases)
+            replaced = self._replaced(shelf, source, sha256, key)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             document_id = replaced[0].document.id if replaced else secrets.token_hex(8)
             unique = f"{document_id}-{secrets.token_hex(3)}"
@@ -196,13 +195,13 @@ class DomainLibrary:
         except ValueError:
             raise LibraryError("invalid_path", "The path cannot name a file on this system.") from None
 
-    def _replaced(self, shelf: Shelf, source: Path, sha256: str, aliases: tuple[str, str]) -> Sequence[Record]:
+    def _replaced(self, shelf: Shelf, source: Path, sha256: str, key: str) -> Sequence[Record]:
         """Return the documents that this file takes the place of, the one from the same path first.
 
         Raises:
             LibraryError: ``library_full``: there is none, and the owner has as many as allowed.
         """
-        found = shelf.records(aliases)
+        found = shelf.records(sha256, key)
         by_path = [record for record in found if _same_file(record.document.source_path, source)]
         replaced = by_path + [record for record in found if record.sha256 == sha256 and record not in by_path]
         if not replaced and shelf.read(lambda index: index.count()) >= self._max_documents:
