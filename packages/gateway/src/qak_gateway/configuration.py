@@ -1,4 +1,4 @@
-"""`qak.toml`: where it is found, what it may say, and the runtime that it describes."""
+"""``qak.toml``: where it is found, what it may say, and the runtime that it describes."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class RuntimeSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configuration:
-    """What a `qak.toml` says, or the defaults without one.
+    """What a ``qak.toml`` says, or the defaults without one.
 
     Attributes:
         path: the file, as it was named; ``None`` without one.

@@ -1,4 +1,4 @@
-"""`qak library`: the documents of the local library, through its provider's management methods."""
+"""``qak library``: the documents of the local library, through its provider's management methods."""
 
 from __future__ import annotations
 
