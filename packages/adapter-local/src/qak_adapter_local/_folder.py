@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -24,20 +23,17 @@ from qak_adapter_local._errors import (
 )
 from qak_adapter_local._files import exclusive_lock, make_folder, open_to_read, read_document
 from qak_adapter_local._index import Entry, Index
-from qak_adapter_local._paths import is_plain_text, source_path
+from qak_adapter_local._paths import source_path
 from qak_adapter_local._summary import summarize_by_headings
+from qak_adapter_local._walk import walk
 from qak_core.authoring import stable_id
 
 MAX_FILES = 10_000
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
-_MAX_DEPTH = 32
 REFRESH_INTERVAL_S = 2.0
 _LOCK_TIMEOUT_S = 60.0
-# Documents, not source code; anything else in the folder is passed over.
-_SUFFIXES = frozenset(
-    ".txt .text .md .markdown .csv .tsv .json .html .htm .pdf .docx .pptx .xlsx .odt .rtf .epub".split()
-)
+_BATCH = 64
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of files to do, and the name of the last one."""
@@ -126,7 +122,7 @@ class FolderLibrary:
         Raises:
             LibraryError: ``invalid_path`` or ``not_found``.
         """
-        import tempfile
+        import tempfile  # 5 ms that a library does not need
 
         root = source_path(path)
         if not root.exists():
@@ -249,7 +245,7 @@ class FolderLibrary:
         found: dict[str, str] = {}
         bounds = []
         total = 0
-        for name, status in _walk(self.root):
+        for name, status in walk(self.root):
             if len(found) >= self._max_files:
                 bounds.append(f"only the first {self._max_files:,} files are searched")
                 break
@@ -315,32 +311,3 @@ class FolderLibrary:
                 return read_document(stream, self._max_file_bytes), status
         except OSError as error:
             raise LibraryError("copy_failed", f"The file cannot be read ({reason_of(error)}).") from None
-
-
-_BATCH = 64
-
-
-def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the documents below a folder as POSIX paths, by name, without following a link."""
-    waiting: list[tuple[Path, int]] = [(root, 0)]
-    while waiting:
-        folder, depth = waiting.pop()
-        try:
-            with os.scandir(folder) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except OSError as error:
-            if folder == root:
-                raise
-            _log.warning("A folder below the searched one cannot be read: %s.", error.strerror)
-            continue
-        below = []
-        for entry in entries:
-            # "~$" marks the lock files of Office. A name that is not Unicode could not be told to anybody.
-            if entry.name.startswith((".", "~$")) or not is_plain_text(entry.name):
-                continue
-            with contextlib.suppress(OSError):  # it went away
-                if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
-                    below.append((Path(entry.path), depth + 1))
-                elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in _SUFFIXES:
-                    yield Path(entry.path).relative_to(root).as_posix(), entry.stat(follow_symlinks=False)
-        waiting.extend(reversed(below))

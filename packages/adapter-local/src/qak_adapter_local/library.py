@@ -19,7 +19,8 @@ from qak_adapter_local._errors import LibraryError, reason_of
 from qak_adapter_local._files import open_to_read, read_document
 from qak_adapter_local._folder import FolderLibrary, open_folder
 from qak_adapter_local._paths import display_name, safe_name, same_name_key, source_path
-from qak_adapter_local._shelf import Record, Shelf
+from qak_adapter_local._record import Record
+from qak_adapter_local._shelf import Shelf
 from qak_adapter_local._summary import Summarizer, summarize_by_headings
 from qak_core.authoring import stable_id
 
