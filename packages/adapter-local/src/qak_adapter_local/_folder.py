@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -182,16 +183,12 @@ class FolderLibrary:
         Raises:
             LibraryError: ``library_unavailable``.
         """
-        with unavailable("The folder"), self._refreshing:
-            if self._closed:
-                raise LibraryError("library_unavailable", "The folder has been closed.")
-            make_folder(self._home)
-            with exclusive_lock(self._home / "lock", timeout_s=_LOCK_TIMEOUT_S):
-                try:
-                    self._follow(on_progress)
-                except IndexDamaged:
-                    self._index.create()
-                    self._follow(on_progress)
+        with self._writing():
+            try:
+                self._follow(on_progress)
+            except IndexDamaged:
+                self._index.create()
+                self._follow(on_progress)
             self._due = time.monotonic() + self._refresh_interval_s
 
     def close(self) -> None:
@@ -213,11 +210,22 @@ class FolderLibrary:
                 return ask(self._index)
             except IndexDamaged as damage:
                 _log.warning("The index of the folder is rebuilt: %s.", damage)
-        with unavailable("The folder"), exclusive_lock(self._home / "lock", timeout_s=_LOCK_TIMEOUT_S):
+        with self._writing():
+            with contextlib.suppress(IndexDamaged):
+                return ask(self._index)  # another search may have been faster
             self._index.create()
-        self.refresh()
-        with unavailable("The folder"):
+            self._follow(None)
             return ask(self._index)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Be the only one who changes the index."""
+        with unavailable("The folder"), self._refreshing:
+            if self._closed:
+                raise LibraryError("library_unavailable", "The folder has been closed.")
+            make_folder(self._home)
+            with exclusive_lock(self._home / "lock", timeout_s=_LOCK_TIMEOUT_S):
+                yield
 
     def _follow(self, on_progress: Progress | None) -> None:
         known, found = self._index.stamps(), self._scan()
