@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from qak_core.errors import KnowledgeClosed
-from qak_core.signals import CancelSignal
+from qak_core.signals import CancelSignal, wait_for_either
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -60,14 +60,12 @@ class BlockingPool:
         context = contextvars.copy_context()
         future = self._submit(partial(context.run, partial(fn, *args, **kwargs)))
         wrapped = asyncio.wrap_future(future)
-        ended: asyncio.Future[Any] = asyncio.ensure_future(signal.wait())
         try:
-            await asyncio.wait({wrapped, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await wait_for_either(wrapped, signal)
             if wrapped.done():
                 return wrapped.result()
             raise signal.error() or KnowledgeClosed()
         finally:
-            ended.cancel()
             wrapped.cancel()  # cancels the call too, if no thread has taken it yet
 
     def close(self) -> None:
