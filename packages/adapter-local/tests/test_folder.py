@@ -5,13 +5,16 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qak_adapter_local import DomainLibrary, FolderLibrary, LibraryError, open_folder
+from qak_adapter_local import DomainLibrary, FolderLibrary, LibraryError, _folder, open_folder
+from qak_adapter_local._errors import IndexDamaged
+from qak_adapter_local._index import Index
 
 SECRET = "# Vault\n\nThe zugzwang code is 4711.\n"
 
@@ -183,6 +186,39 @@ def test_folder_keeps_its_index_where_it_is_told(root: Path, tmp_path: Path) -> 
         (tmp_path / "index" / "index.db").write_bytes(b"garbage" * 1000)
         (tmp_path / "index" / "index.db-wal").unlink(missing_ok=True)
         assert found(folder, "年费") == ["finance/收费.md"]
+
+
+def test_folder_is_read_again_once_however_many_searches_find_its_index_damaged(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    waited: set[int] = set()
+    seen = threading.Barrier(2)
+    search, convert = Index.search, _folder.convert
+
+    def search_together(index: Index, *args: Any, **options: Any) -> Any:
+        try:
+            return search(index, *args, **options)
+        except IndexDamaged:
+            if threading.get_ident() not in waited:
+                waited.add(threading.get_ident())
+                seen.wait(30)  # until the other has seen it, too
+            raise
+
+    def convert_and_count(content: bytes, name: str) -> Any:
+        read.append(name)
+        return convert(content, name)
+
+    with opened(root, index_directory=tmp_path / "index", refresh_interval_s=3600) as folder:
+        monkeypatch.setattr(Index, "search", search_together)
+        monkeypatch.setattr(_folder, "convert", convert_and_count)
+        (tmp_path / "index" / "index.db").unlink()
+
+        with ThreadPoolExecutor(2) as threads:
+            answers = list(threads.map(lambda query: found(folder, query), ("年费", "reviewers")))
+
+    assert answers == [["finance/收费.md"], ["release.md"]]
+    assert sorted(read) == ["finance/收费.md", "release.md"]
 
 
 def test_folder_leaves_nothing_behind(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -144,6 +144,22 @@ def test_index_says_when_it_is_damaged(tmp_path: Path) -> None:
         Index(tmp_path / "none.db").count()
 
 
+def test_index_reads_the_file_that_has_its_name_also_after_one_that_was_replaced_meanwhile(
+    index: Index, tmp_path: Path
+) -> None:
+    index.put(entry("old", "zeppelin"))
+    other = Index(tmp_path / "index.db")  # of another process
+
+    with index._connection():  # a search that takes long
+        other.create()
+        other.put(entry("new", "bicycle"))
+        assert index.stamps().keys() == {"new"}
+
+    assert [list(index.stamps()) for _ in range(3)] == [["new"]] * 3
+    index.close()
+    other.close()
+
+
 def test_index_replaces_and_removes_without_a_trace(index: Index, tmp_path: Path) -> None:
     index.put(entry("a", "zeppelin over the lake", "second passage", title="Old"))
     index.put(entry("a", "bicycle", title="New", stamp="2"))

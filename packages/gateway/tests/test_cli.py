@@ -2,6 +2,7 @@
 
 import ast
 import json
+import os
 import re
 import signal
 import subprocess
@@ -38,10 +39,15 @@ def test_version_is_that_of_the_distribution(qak) -> None:
 def test_help_answers_at_once(qak) -> None:
     took_s = []
     for _ in range(10):
-        started = time.perf_counter()
+        started_s = _children_cpu_s()
         assert qak("--help").code == 0
-        took_s.append(time.perf_counter() - started)
-    assert min(took_s) < 0.4, took_s  # the others measure what else the machine does
+        took_s.append(_children_cpu_s() - started_s)
+    assert min(took_s) < 0.4, took_s  # of processor time: on a busy machine the clock measures what else it does
+
+
+def _children_cpu_s() -> float:
+    spent = os.times()
+    return spent.children_user + spent.children_system
 
 
 def test_help_imports_neither_core_nor_rich() -> None:

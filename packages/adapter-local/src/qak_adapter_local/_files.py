@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import os
+import stat
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
-FOLDER_MODE = 0o700
+from qak_adapter_local._errors import LibraryError
+
+_FOLDER_MODE = 0o700
 _FILE_MODE = 0o600
 _LOCK_POLL_S = 0.02
 
@@ -18,7 +22,30 @@ def make_folder(folder: Path) -> None:
     """Make a folder, and those above it that are missing, for their user alone; one that exists stays as it is."""
     if not folder.is_dir():
         make_folder(folder.parent)
-        folder.mkdir(mode=FOLDER_MODE, exist_ok=True)
+        folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
+
+
+def open_to_read(path: Path, *, follow_link: bool = True) -> BinaryIO:
+    """Open a file without ever waiting for the writer of a pipe, and without following a link in its place if told."""
+    extra = getattr(os, "O_NONBLOCK", 0) | (0 if follow_link else getattr(os, "O_NOFOLLOW", 0))
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
+
+
+def read_document(stream: BinaryIO, max_bytes: int) -> bytes:
+    """Return what is in an open file, reading no more than allowed.
+
+    Raises:
+        LibraryError: ``not_a_file``, ``too_large`` or ``empty_file``.
+    """
+    status = os.fstat(stream.fileno())
+    if not stat.S_ISREG(status.st_mode):
+        raise LibraryError("not_a_file", "The path names no regular file; give the path of one file.")
+    content = b"" if status.st_size > max_bytes else stream.read(max_bytes + 1)
+    if max(status.st_size, len(content)) > max_bytes:
+        raise LibraryError("too_large", f"The file has more than {max_bytes:,} bytes, the limit; split it.")
+    if not content:
+        raise LibraryError("empty_file", "The file has 0 bytes; save it again if it should hold something.")
+    return content
 
 
 def temporary_name(target: Path) -> Path:
@@ -64,7 +91,7 @@ def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
         TimeoutError: somebody else held it all the time.
         OSError: the file cannot be opened.
     """
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), _FILE_MODE)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, _FILE_MODE)
     try:
         deadline = time.monotonic() + timeout_s
         while not _try_lock(descriptor):

@@ -11,6 +11,7 @@ import json
 import re
 import sqlite3
 import threading
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ _FOREIGN = re.compile("[^0-9a-z_\x80-\U0010ffff]")
 _BUSY_TIMEOUT_S = 5.0
 _IDLE_CONNECTIONS = 4
 
+_File = tuple[int, int]  # device and number
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
@@ -59,7 +62,7 @@ class Entry:
         key: its name in the index.
         stamp: changes whenever the document does.
         record: what a search gives back, as plain JSON values.
-        aliases: further names by which :meth:`Index.find` knows it.
+        aliases: by which :meth:`Index.find` knows it.
         titles: names of the document, the words that count most.
         headings: all of them.
         passages: the text.
@@ -97,8 +100,7 @@ class Index:
     def __init__(self, path: Path) -> None:
         """Name the file; it is opened when first needed."""
         self._path = path
-        self._idle: list[sqlite3.Connection] = []
-        self._file: tuple[int, int] | None = None
+        self._idle: deque[tuple[_File, sqlite3.Connection]] = deque()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -115,11 +117,6 @@ class Index:
         with self._connection() as connection:
             return dict(connection.execute("SELECT key, stamp FROM documents"))
 
-    def keys(self) -> set[str]:
-        """Return the key of every document."""
-        with self._connection() as connection:
-            return {key for (key,) in connection.execute("SELECT key FROM documents")}
-
     def count(self) -> int:
         """Return how many documents there are."""
         with self._connection() as connection:
@@ -131,18 +128,14 @@ class Index:
             rows = connection.execute("SELECT record FROM documents ORDER BY number").fetchall()
         return [json.loads(record) for (record,) in rows]
 
-    def find(self, aliases: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the records of the documents with one of these aliases or keys."""
-        found: dict[int, str] = {}
+    def find(self, aliases: Iterable[str]) -> list[str]:
+        """Return the keys of the documents with one of these aliases."""
+        found: dict[str, None] = {}
         with self._connection() as connection:
             for alias in aliases:
-                rows = connection.execute(
-                    "SELECT number, record FROM documents WHERE key = ?1"
-                    " OR number IN (SELECT number FROM aliases WHERE alias = ?1)",
-                    (alias,),
-                )
-                found.update(rows.fetchall())
-        return [json.loads(record) for record in found.values()]
+                query = "SELECT key FROM aliases JOIN documents USING (number) WHERE alias = ?"
+                found.update((key, None) for (key,) in connection.execute(query, (alias,)))
+        return list(found)
 
     def put(self, entry: Entry) -> None:
         """Add a document or replace the one with its key, at once for every reader."""
@@ -210,8 +203,8 @@ class Index:
     def release(self) -> None:
         """Close the connections that nobody uses; later calls open new ones."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
+            idle, self._idle = self._idle, deque()
+        for _, connection in idle:
             connection.close()
 
     def close(self) -> None:
@@ -227,61 +220,47 @@ class Index:
             IndexDamaged: it is missing, of another version, or SQLite cannot make sense of it.
             sqlite3.OperationalError: it is locked or the disk fails.
         """
-        connection = self._checkout()
-        try:
-            yield connection
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if _is_damage(error):
-                raise IndexDamaged(str(error)) from None
-            raise
-        except BaseException:
-            connection.close()
-            raise
-        with self._lock:
-            if not self._closed and len(self._idle) < _IDLE_CONNECTIONS:
-                self._idle.append(connection)
-                return
-        connection.close()
-
-    def _checkout(self) -> sqlite3.Connection:
         try:
             status = self._path.stat()
         except FileNotFoundError:
             raise IndexDamaged("the file is missing") from None
-        # Another process may have replaced a damaged file; the old one's number stays taken while it is open here.
-        if (status.st_dev, status.st_ino) != self._file:
-            self.release()
-            self._file = (status.st_dev, status.st_ino)
+        # Somebody may replace a damaged file at any time; its number stays taken while a connection to it is open.
+        file = (status.st_dev, status.st_ino)
+        connection = self._idle_connection(file) or self._checked_connection()
+        with _closed_on_failure(connection):
+            yield connection
         with self._lock:
-            if self._idle:
-                return self._idle.pop()
+            if not self._closed and len(self._idle) < _IDLE_CONNECTIONS:
+                self._idle.append((file, connection))
+                return
+        connection.close()
+
+    def _idle_connection(self, file: _File) -> sqlite3.Connection | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                known, connection = self._idle.popleft()
+            if known == file:
+                return connection
+            connection.close()
+
+    def _checked_connection(self) -> sqlite3.Connection:
         connection = self._connect()
-        try:
+        with _closed_on_failure(connection):
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if _is_damage(error):
-                raise IndexDamaged(str(error)) from None
-            raise
-        if version != _SCHEMA_VERSION:
-            connection.close()
-            raise IndexDamaged(f"version {version} instead of {_SCHEMA_VERSION}")
+            if version != _SCHEMA_VERSION:
+                raise IndexDamaged(f"version {version} instead of {_SCHEMA_VERSION}")
         return connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=64
         )
-        try:
+        with _closed_on_failure(connection):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")  # derived data: a lost commit is found and made up for
             connection.execute("PRAGMA secure_delete = ON")
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if _is_damage(error):
-                raise IndexDamaged(str(error)) from None
-            raise
         return connection
 
 
@@ -319,6 +298,18 @@ def _delete(connection: sqlite3.Connection, number: int) -> None:
     connection.execute("UPDATE totals SET rows = rows - ?", (1 + deleted,))
     connection.execute("DELETE FROM aliases WHERE number = ?", (number,))
     connection.execute("DELETE FROM documents WHERE number = ?", (number,))
+
+
+@contextlib.contextmanager
+def _closed_on_failure(connection: sqlite3.Connection) -> Iterator[None]:
+    """Close a connection in whose use anything fails, and tell a damaged file from other failures."""
+    try:
+        yield
+    except BaseException as error:
+        connection.close()
+        if isinstance(error, sqlite3.DatabaseError) and _is_damage(error):
+            raise IndexDamaged(str(error)) from None
+        raise
 
 
 @contextlib.contextmanager

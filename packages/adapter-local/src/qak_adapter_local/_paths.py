@@ -9,8 +9,8 @@ from pathlib import Path, PureWindowsPath
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from qak_adapter_local._errors import LibraryError
+from qak_core.normalization import MAX_LOCATOR_CHARS
 
-MAX_LOCATOR_CHARS = 300  # clause response.source: a longer one would be cut, and a cut path names another file
 _MAX_STEM_BYTES = 100  # with what is added, below the 143 that encrypting file systems leave
 _MAX_SUFFIX_CHARS = 12
 
@@ -83,6 +83,7 @@ def safe_name(name: str, unique: str, suffix: str | None = None) -> str:
 def locator(path: str, page: int | None = None) -> str | None:
     """Return the path as a locator, with ``#page=N`` where a page is known; ``None`` if it would be cut."""
     text = f"{path}#page={page}" if page else path
+    # A longer one would be cut (clause response.source), and a cut path names another file.
     return text if len(text) <= MAX_LOCATOR_CHARS else None
 
 

@@ -25,6 +25,7 @@ MAX_SECTION_CHARS = 120
 
 DEFAULT_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 DEFAULT_MODEL = "qwen-flash"
+DEFAULT_TIMEOUT_S = 20.0
 _EXCERPT_CHARS = 6_000
 _LISTED_HEADINGS = 80
 _MAX_ANSWER_BYTES = 256 * 1024
@@ -83,7 +84,7 @@ class ChatSummarizer:
         *,
         base_url: str = DEFAULT_BASE_URL,
         model: str = DEFAULT_MODEL,
-        timeout_s: float = 20.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         """Keep where to ask.
 
@@ -105,7 +106,7 @@ class ChatSummarizer:
         api_key: Secret | None = None,
         base_url: str | None = None,
         model: str | None = None,
-        timeout_s: float = 20.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> ChatSummarizer | None:
         """Fill what is not given from ``QWEN_AUDIO_MEMORY_API_KEY``, ``…_BASE_URL``, ``…_MODEL``.
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qak_adapter_local._summary import DEFAULT_TIMEOUT_S
+from qak_adapter_local.library import MAX_BYTES, MAX_DOCUMENTS
 from qak_core.authoring import Secret
 
 
@@ -38,13 +40,13 @@ class LocalSettings:
     index_directory: Path | None = None
     owner_id: str | None = None
     excerpts: bool = False
-    max_documents: int = 40
-    max_bytes: int = 10 * 1024 * 1024
+    max_documents: int = MAX_DOCUMENTS
+    max_bytes: int = MAX_BYTES
     summary: bool = True
     summary_api_key: Secret | None = None
     summary_base_url: str | None = None
     summary_model: str | None = None
-    summary_timeout_s: float = 20.0
+    summary_timeout_s: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` with one line a problem."""

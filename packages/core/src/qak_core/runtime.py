@@ -37,7 +37,7 @@ from qak_core.protocol import (
     RetrievalRequest,
 )
 from qak_core.provider import assert_provider, read_health
-from qak_core.signals import CancelSignal, ChildSignal
+from qak_core.signals import CancelSignal, ChildSignal, wait_for_either
 
 _log = logging.getLogger("qak_core")
 
@@ -184,10 +184,8 @@ class KnowledgeRuntime:
             outcome = await self._retrieve(request, context, own)
         finally:
             own.detach()
-        if isinstance(
-            outcome, KnowledgeError
-        ):  # raised here, in a frame that knows nothing of the provider's exception
-            raise outcome
+        if isinstance(outcome, KnowledgeError):
+            raise outcome  # here, in a frame that knows nothing of the provider's exception
         return outcome
 
     async def health(self) -> ProviderHealth:
@@ -252,17 +250,15 @@ class KnowledgeRuntime:
         task = asyncio.ensure_future(_call(self._provider.retrieve, request, context))
         self._running[task] = signal
         task.add_done_callback(lambda _: self._forget(task, leave))
-        ended = asyncio.ensure_future(signal.wait())
         slow = None
         if self._on_slow is not None:
             slow = asyncio.get_running_loop().call_later(self._soft_deadline_s, self._on_slow, context)
         try:
-            await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await wait_for_either(task, signal)
         finally:
             if slow is not None:
                 slow.cancel()
             late = signal.error()
-            ended.cancel()
             self._abandon(task, signal)
         outcome = late or self._outcome(task, request, context)
         # A caller who is less patient than the runtime does not make the provider slow.

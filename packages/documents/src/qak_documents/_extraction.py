@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from qak_documents._decoding import decode_text
 from qak_documents._document import Document, Piece, clean, join
 from qak_documents._errors import (
-    ERRORS,
+    ERRORS_BY_CODE,
     DamagedDocument,
     DocumentTooLarge,
     EmptyDocument,
@@ -44,21 +44,21 @@ def extract(
 ) -> Document:
     """Read one file as Markdown with blocks.
 
-    Blocks the calling thread for as long as the file takes, at most a little over `limits.wall_s`; may be called from
-    any number of threads. Text, Markdown and CSV are read here; everything else in a child process under `limits`,
+    Blocks the calling thread for as long as the file takes, at most a little over ``limits.wall_s``; may be called from
+    any number of threads. Text, Markdown and CSV are read here; everything else in a child process under ``limits``,
     which gets the file's bytes and no name, no environment and no way to write files.
 
     Args:
-        source: A path, or the bytes of a file.
-        filename: The name whose extension counts; by default that of the path. Bytes without one are told by content.
-        limits: What the extraction may use.
+        source: a path, or the bytes of a file.
+        filename: the name whose extension counts; by default that of the path. Bytes without one are told by content.
+        limits: what the extraction may use.
 
     Returns:
-        The document; its `markdown` holds at least one visible character.
+        The document; its ``markdown`` holds at least one visible character.
 
     Raises:
-        DocumentError: With the code `unsupported`, `encrypted`, `damaged`, `too_large`, `timed_out` or `empty`.
-        OSError: The path can't be opened or read.
+        DocumentError: one of its subclasses.
+        OSError: the path can't be opened or read.
     """
     if isinstance(source, bytes):
         return _extract(io.BytesIO(source), len(source), filename, limits)
@@ -145,7 +145,7 @@ def _answer(outcome: Outcome, limits: ExtractionLimits, max_output_bytes: int) -
     _warn_of_missing_limits(answer["missing_limits"])
     if "error" in answer:
         code, message = answer["error"]
-        raise ERRORS[code](message)
+        raise ERRORS_BY_CODE[code](message)
     return answer
 
 

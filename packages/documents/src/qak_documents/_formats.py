@@ -41,16 +41,16 @@ _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 
 
 def detect(stream: BinaryIO, filename: str | None, limits: ExtractionLimits) -> str:
-    """The format of `stream`, a key of `MIME_TYPES`; the position of `stream` is left undefined.
+    """Return the format of ``stream``, a key of ``MIME_TYPES``; the position of ``stream`` is left undefined.
 
     The content decides what the file is; a name that says something else is refused, because whoever named it
     expects another result than this package would give.
 
     Raises:
-        UnsupportedDocument: Neither is known, the two disagree, or it is a format of before Office 2007.
-        EncryptedDocument: A password is needed.
-        DamagedDocument: The name stands for a binary format and the content is no known one; or the archive is broken.
-        DocumentTooLarge: The archive is over a limit.
+        UnsupportedDocument: neither is known, the two disagree, or it is a format of before Office 2007.
+        EncryptedDocument: a password is needed.
+        DamagedDocument: the name stands for a binary format and the content is no known one; or the archive is broken.
+        DocumentTooLarge: the archive is over a limit.
     """
     suffix = PurePath(filename or "").suffix.lower().lstrip(".")
     named = _SUFFIXES.get(suffix)

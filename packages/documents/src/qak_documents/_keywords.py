@@ -21,11 +21,12 @@ _stemmers = threading.local()
 
 
 def keyword_tokens(text: str) -> list[str]:
-    """The index terms of `text`, in its order; the same for documents and queries.
+    """Return the index terms of ``text``, in its order; the same for documents and queries.
 
     NFKC and lower case. Han, Kana and Hangul runs give overlapping pairs (年费标准 → 年费 费标 标准), a lone character
     itself. Other words give their English Snowball stem, unless they are English stop words. What holds a digit, an
-    underscore, `++` or `#` stays whole besides its parts, unstemmed: `gpt-4` → `gpt-4 gpt 4`, `v2.1` → `v2.1 v2 1`.
+    underscore, ``++`` or ``#`` stays whole besides its parts, unstemmed: ``gpt-4`` → ``gpt-4 gpt 4``,
+    ``v2.1`` → ``v2.1 v2 1``.
     """
     tokens: list[str] = []
     for run, word in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):

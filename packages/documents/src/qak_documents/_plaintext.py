@@ -23,7 +23,7 @@ _HEADING_CHARS = 500  # a longer line is no heading, and the patterns above stay
 
 
 def text_document(text: str, mime_type: str) -> Document:
-    """Plain text: its paragraphs are what blank lines part; nothing in it is a heading."""
+    """Read plain text: its paragraphs are what blank lines part; nothing in it is a heading."""
 
     def spans() -> Iterator[Span]:
         start = 0
@@ -37,7 +37,7 @@ def text_document(text: str, mime_type: str) -> Document:
 
 
 def csv_document(text: str, mime_type: str) -> Document:
-    """Comma, semicolon, tab or bar separated values as one table."""
+    """Read comma, semicolon, tab or bar separated values as one table."""
     first_line = text[:10_000].lstrip("\n").partition("\n")[0]
     delimiter = max(",;\t|", key=first_line.count)
     try:
@@ -48,7 +48,7 @@ def csv_document(text: str, mime_type: str) -> Document:
 
 
 def markdown_document(text: str, mime_type: str) -> Document:
-    """Markdown, kept as it stands, with blocks at its headings (ATX and Setext), lists, tables, fences and the rest."""
+    """Read Markdown, kept as it stands, with blocks at its headings (ATX and Setext), lists, tables and fences."""
     front_matter = _FRONT_MATTER.match(text)
     title = _FRONT_MATTER_TITLE.search(front_matter[0]) if front_matter else None
     return place(
@@ -119,7 +119,7 @@ def _atx_level(line: str) -> int:
 
 
 def _visible(heading: str) -> str:
-    """A heading's Markdown as its reader sees it."""
+    """Return a heading's Markdown as its reader sees it."""
     heading = heading.strip()
     without_closing = heading.rstrip("#")
     if without_closing != heading and without_closing[-1:] in ("", " ", "\t"):

@@ -1,6 +1,6 @@
 """The child process: limits itself, reads a document from its input, writes blocks as JSON to its output.
 
-Started as `python -I -m qak_documents._worker FORMAT MIME_TYPE MAX_CHARS MEMORY_BYTES CPU_S`.
+Started as ``python -I -m qak_documents._worker FORMAT MIME_TYPE MAX_CHARS MEMORY_BYTES CPU_S``.
 """
 
 import html
@@ -29,13 +29,11 @@ from qak_documents._pdf import pdf_pieces
 _REFERENCE = re.compile(rb"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
 _STAND_INS = {char: chr(0x10FA00 + ord(char)) for char in "&<>\"'"}
 _RESTORED = str.maketrans({stand_in: char for char, stand_in in _STAND_INS.items()})
-
-
 _LIBRARIES = {"html": None, "json": None, "pdf": "pypdfium2"}  # the rest is read by kreuzberg
 
 
 def limit_resources(memory_bytes: int, cpu_s: float, resource: ModuleType | None) -> list[str]:
-    """Set the limits of this process; returns the names of those the platform can't set."""
+    """Set the limits of this process and return the names of those the platform can't set."""
     missing = []
     for name, soft, hard in (
         ("RLIMIT_CORE", 0, 0),

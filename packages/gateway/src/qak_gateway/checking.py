@@ -1,4 +1,4 @@
-"""`qak check`: the clauses of protocol 1 that can be judged without the suite's own documents."""
+"""``qak check``: the clauses of protocol 1 that can be judged without the suite's own documents."""
 
 from __future__ import annotations
 

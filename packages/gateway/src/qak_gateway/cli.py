@@ -1,6 +1,6 @@
-"""The command `qak`: arguments in, exit code out; the work is done in the module named like the command.
+"""The command ``qak``: arguments in, exit code out; the work is done in the module named like the command.
 
-Nothing but typer is imported here before a command runs, so that `qak --help` answers at once.
+Nothing but typer is imported here before a command runs, so that ``qak --help`` answers at once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`qak.toml`: where it is found, what it may say, and the runtime that it describes."""
+"""``qak.toml``: where it is found, what it may say, and the runtime that it describes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from qak_core import (
     create_provider,
 )
 from qak_core.authoring import read_settings
+from qak_core.normalization import MAX_CONTENT_CHARS
 
 FILE_NAME = "qak.toml"
 FILE_VARIABLE = "QAK_CONFIG"
@@ -31,7 +32,6 @@ NOT_CONFIGURED = """no provider is configured; one of these gives you one:
   - write a qak.toml with a table [provider] that names an adapter; qak adapters lists them"""
 
 _TABLES = ("provider", "runtime")
-_MAX_CONTENT_CHARS = 4000  # clause response.content
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +49,7 @@ class RuntimeSettings:
     max_in_flight_per_owner: int = 16
     breaker_failures: int = 5  # on in the gateway, off in the core (clause runtime.breaker)
     breaker_cooldown_s: float = 30.0
-    max_content_chars: int = _MAX_CONTENT_CHARS
+    max_content_chars: int = MAX_CONTENT_CHARS
     language: Literal["en", "zh"] = "en"
 
     def __post_init__(self) -> None:
@@ -59,15 +59,15 @@ class RuntimeSettings:
             if isinstance(value := getattr(self, item.name), int | float)
             and not (value > 0 or (item.name == "breaker_failures" and value == 0))
         ]
-        if self.max_content_chars > _MAX_CONTENT_CHARS:
-            problems.append(f"max_content_chars may be {_MAX_CONTENT_CHARS} at most, got {self.max_content_chars}")
+        if self.max_content_chars > MAX_CONTENT_CHARS:
+            problems.append(f"max_content_chars may be {MAX_CONTENT_CHARS} at most, got {self.max_content_chars}")
         if problems:
             raise ValueError("\n".join(problems))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configuration:
-    """What a `qak.toml` says, or the defaults without one.
+    """What a ``qak.toml`` says, or the defaults without one.
 
     Attributes:
         path: the file, as it was named; ``None`` without one.

@@ -1,4 +1,4 @@
-"""`qak doctor`: the path of a retrieval, one step after the other, with what to do where it ends."""
+"""``qak doctor``: the path of a retrieval, one step after the other, with what to do where it ends."""
 
 from __future__ import annotations
 

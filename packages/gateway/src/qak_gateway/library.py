@@ -1,4 +1,4 @@
-"""`qak library`: the documents of the local library, through its provider's management methods."""
+"""``qak library``: the documents of the local library, through its provider's management methods."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from qak_core import (
     CompositionError,
     KnowledgeError,
     KnowledgeManagementProvider,
+    KnowledgeRuntime,
     QakError,
     RetrievalContext,
 )
@@ -74,15 +75,12 @@ async def _open_library(config: Path | None) -> AsyncIterator[KnowledgeManagemen
     settings = configuration.settings if configuration.adapter == ADAPTER else {}
     with configuration.directory():
         provider = await make_provider(replace(configuration, adapter=ADAPTER, settings=settings))
-    try:
+    async with KnowledgeRuntime(provider):  # which closes it
         if not isinstance(provider, KnowledgeManagementProvider):
             raise CompositionError(
                 "the local adapter searches a folder in place; change the files there, or remove the setting folder"
             )
         yield provider
-    finally:
-        if close := getattr(provider, "close", None):
-            await close()
 
 
 def _with_progress(files: Sequence[str]) -> Generator[str, None, None]:

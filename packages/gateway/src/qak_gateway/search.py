@@ -1,4 +1,4 @@
-"""`qak search`: a query through the whole path, and its answer for people or programs."""
+"""``qak search``: a query through the whole path, and its answer for people or programs."""
 
 from __future__ import annotations
 
