@@ -137,9 +137,9 @@ class Index:
         with self._connection() as connection:
             for alias in aliases:
                 rows = connection.execute(
-                    "SELECT number, record FROM documents WHERE key = ?1"
-                    " OR number IN (SELECT number FROM aliases WHERE alias = ?1)",
-                    (alias,),
+                    "SELECT number, record FROM documents WHERE key = :alias"
+                    " OR number IN (SELECT number FROM aliases WHERE alias = :alias)",
+                    {"alias": alias},
                 )
                 found.update(rows.fetchall())
         return [json.loads(record) for record in found.values()]
