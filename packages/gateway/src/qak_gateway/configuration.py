@@ -163,7 +163,8 @@ async def make_provider(configuration: Configuration) -> Any:
     except CompositionError as error:
         if not problems:
             raise
-        problems.append(str(error))
+        if configuration.adapter:  # without one, that there is no provider follows from the other problems
+            problems.append(str(error))
     if problems:
         await KnowledgeRuntime(provider).close()
         raise SettingsError(problems, subject=str(configuration.path))
