@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SETTINGS_NEEDED = """
 from dataclasses import dataclass
 from qak_core.authoring import read_settings
@@ -62,6 +64,18 @@ def test_check_uses_the_settings_only_of_the_adapter_they_belong_to(qak, tmp_pat
     assert "folder is required" in ran.err
     (tmp_path / "qak.toml").write_text('[provider]\nadapter = "strict:create"\nfolder = "x"\n', "utf-8")
     assert outcomes(qak("check", "strict:create").out)["describe.version"] == "kept"
+
+
+@pytest.mark.parametrize("file", [None, '[provider]\nadapter = "other"\nsetting = 1\n'])
+def test_check_of_an_adapter_that_needs_settings_does_not_blame_a_file_for_them(qak, tmp_path: Path, file) -> None:
+    (tmp_path / "needs.py").write_text(
+        "from qak_core import SettingsError\ndef create(settings): raise SettingsError(['url is required'])\n"
+    )
+    if file is not None:
+        (tmp_path / "qak.toml").write_text(file, "utf-8")
+    ran = qak("check", "needs:create")
+    assert ran.code == 2
+    assert ran.err == "qak: adapter 'needs:create' without settings cannot be used:\n  - [provider] url is required\n"
 
 
 def test_check_without_a_provider_is_exit_code_2(qak) -> None:

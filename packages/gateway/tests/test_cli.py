@@ -32,6 +32,11 @@ def test_help_of_each_command_fits_80_columns(command: str) -> None:
     assert max(map(len, shown.output.splitlines())) <= 80
 
 
+@pytest.mark.parametrize("group", [(), ("library",)])
+def test_help_of_a_group_cuts_no_sentence_of_its_commands(group) -> None:
+    assert "..." not in CliRunner().invoke(app, [*group, "-h"]).output.partition("Commands:")[2]
+
+
 def test_version_is_that_of_the_distribution(qak) -> None:
     assert qak("--version").out == f"qak {version('qak-gateway')}\n"
 

@@ -89,7 +89,7 @@ def test_a_home_folder_is_expanded():
         ({"strict": 1}, ["strict", "true or false"]),
         ({"folder": 5}, ["folder", "path"]),
         ({"folder": ""}, ["folder", "path"]),
-        ({"mode": "slow"}, ["mode", "'fast'", "'exact'"]),
+        ({"mode": "slow"}, ["mode", "'fast'", "'exact'", "got another text"]),
         ({"mode": ["fast"]}, ["mode"]),
         ({"names": "a"}, ["names", "list"]),
         ({"names": ["a", 5]}, ["names", "text"]),

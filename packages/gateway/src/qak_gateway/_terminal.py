@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -78,7 +79,8 @@ def write_utf8(text: str) -> None:
 
 def note(message: str) -> None:
     """Say something to the person at the terminal, on standard error."""
-    write(f"qak: {printable(message)}", sys.stderr)
+    text = f"qak: {printable(message)}"
+    write(wrap(text, shutil.get_terminal_size().columns) if is_terminal(sys.stderr) else text, sys.stderr)
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:

@@ -83,6 +83,13 @@ class Configuration:
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
     problems: tuple[str, ...] = ()
 
+    @property
+    def subject(self) -> str:
+        """What a message about the problems is about: the file, unless it has nothing for this adapter."""
+        if self.path and (self.problems or self.settings):
+            return str(self.path)
+        return f"adapter {self.adapter or 'local'!r} {'with these' if self.settings else 'without'} settings"
+
     def make_provider(self) -> Any:
         """Create the provider that is due (protocol section 11).
 
@@ -163,10 +170,11 @@ async def make_provider(configuration: Configuration) -> Any:
     except CompositionError as error:
         if not problems:
             raise
-        problems.append(str(error))
+        if configuration.adapter:  # without one, that there is no provider follows from the other problems
+            problems.append(str(error))
     if problems:
         await KnowledgeRuntime(provider).close()
-        raise SettingsError(problems, subject=str(configuration.path))
+        raise SettingsError(problems, subject=configuration.subject)
     return provider
 
 

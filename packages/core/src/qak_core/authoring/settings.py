@@ -99,6 +99,8 @@ def _read(hint: Any, value: Any) -> Any:
     if origin is Literal:
         if value in arguments and type(value) is not bool:
             return value
+        if isinstance(value, str):
+            raise ValueError(f"expected {_expected(hint)}, got another text")
     elif hint is Secret:
         return _read_secret(value)
     elif hint is Path:
