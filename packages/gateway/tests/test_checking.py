@@ -51,6 +51,13 @@ def test_check_fails_with_3_when_a_clause_is_broken_and_says_how(qak, configured
     assert "1 broken" in ran.err
 
 
+def test_check_says_that_an_unavailable_provider_had_no_answers_to_judge(qak, configured) -> None:
+    configured("fail")
+    ran = qak("check")
+    assert ran.code == 3
+    assert "clauses that need an answer had none: the provider is unavailable. no route" in ran.err
+
+
 def test_check_of_a_module_and_factory_needs_no_configuration(qak, tmp_path: Path) -> None:
     (tmp_path / "strict.py").write_text(SETTINGS_NEEDED.replace("    folder: str\n", "    folder: str = ''\n"), "utf-8")
     shown = outcomes(qak("check", "strict:create").out)

@@ -75,6 +75,11 @@ def test_provider_that_fails_is_exit_code_3_and_keeps_its_secrets(qak, configure
     assert not ESCAPES.search(ran.err)
 
 
+def test_failed_search_tells_what_the_provider_says_of_itself(qak, configured) -> None:
+    configured("fail")
+    assert "the provider is unavailable: no route" in qak("search", "x").err
+
+
 def test_degraded_answer_names_the_missing_side_to_the_person(qak, configured) -> None:
     configured("degraded")
     ran = qak("search", "x", "--json")

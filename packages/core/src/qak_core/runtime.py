@@ -311,8 +311,15 @@ class KnowledgeRuntime:
 
     def _log_failure(self, action: str, trace_id: str, error: BaseException | None) -> None:
         kind = "CancelledError" if error is None else type(error).__name__
-        _log.warning(
-            "provider %s: %s failed with %s: %s (trace %s)", self._key, action, kind, safe_text(error), trace_id or "-"
+        # An error of the protocol reaches the caller as it is; anything else is known from here only.
+        _log.log(
+            logging.INFO if isinstance(error, KnowledgeError) else logging.WARNING,
+            "provider %s: %s failed with %s: %s (trace %s)",
+            self._key,
+            action,
+            kind,
+            safe_text(error),
+            trace_id or "-",
         )
 
     @property
