@@ -34,7 +34,7 @@ def write_durably(target: Path, data: bytes) -> None:
     """
     temporary = temporary_name(target)
     try:
-        with open(temporary, "wb", opener=_open_private) as stream:
+        with open(temporary, "wb", opener=open_here) as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -76,8 +76,9 @@ def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
         os.close(descriptor)  # frees the lock
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, _FILE_MODE)
+def open_here(path: str, flags: int) -> int:
+    """Open what has this very name: no link is followed, no pipe is waited for."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), _FILE_MODE)
 
 
 if sys.platform == "win32":

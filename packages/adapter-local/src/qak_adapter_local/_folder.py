@@ -23,7 +23,7 @@ from qak_adapter_local._errors import (
     reason_of,
     unavailable,
 )
-from qak_adapter_local._files import exclusive_lock, make_folder
+from qak_adapter_local._files import exclusive_lock, make_folder, open_here
 from qak_adapter_local._index import Entry, Index
 from qak_adapter_local._paths import is_plain_text, source_path
 from qak_adapter_local._summary import summarize_by_headings
@@ -130,7 +130,7 @@ class FolderLibrary:
         import tempfile
 
         root = source_path(path)
-        if not root.exists():
+        if not os.path.exists(root):
             raise LibraryError("not_found", "There is no folder of this path; check it for typing mistakes.")
         if not root.is_dir():
             raise LibraryError("invalid_path", "The path names a file; give the path of a folder.")
@@ -308,7 +308,7 @@ class FolderLibrary:
         """Read a file that is in the folder for certain, even if somebody swaps links while we look."""
         path = self.root / name
         try:
-            with open(path, "rb", opener=_open_here) as stream:
+            with open(path, "rb", opener=open_here) as stream:
                 status = os.fstat(stream.fileno())
                 resolved = Path(os.path.realpath(path))
                 if not resolved.is_relative_to(self.root) or not os.path.samestat(status, resolved.stat()):
@@ -352,7 +352,3 @@ def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
                 elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in _SUFFIXES:
                     yield Path(entry.path).relative_to(root).as_posix(), entry.stat(follow_symlinks=False)
         waiting.extend(reversed(below))
-
-
-def _open_here(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

@@ -14,11 +14,13 @@ A document is there once its record is, and gone once it isn't; files that no re
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
 import re
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -27,8 +29,9 @@ from typing import Any, TypeVar
 
 from qak_adapter_local._documents import LibraryDocument, Span, passages_of
 from qak_adapter_local._errors import IndexDamaged, LibraryError, reason_of, unavailable
-from qak_adapter_local._files import exclusive_lock, make_folder, sync_folder, temporary_name, write_durably
+from qak_adapter_local._files import exclusive_lock, make_folder, open_here, sync_folder, temporary_name, write_durably
 from qak_adapter_local._index import Entry, Index
+from qak_adapter_local._paths import is_plain_text
 
 _FORMAT = 1
 _LOCK_TIMEOUT_S = 60.0
@@ -70,8 +73,8 @@ class Record:
         return json.dumps({"format": _FORMAT, **asdict(self), "document": document}).encode()
 
     @classmethod
-    def from_json(cls, data: bytes) -> Record:
-        """Read what :meth:`to_json` gave.
+    def from_json(cls, data: bytes, document_id: str) -> Record:
+        """Read what :meth:`to_json` gave for the document of this id.
 
         Raises:
             ValueError: it is not that.
@@ -83,9 +86,15 @@ class Record:
             document = LibraryDocument.from_dict(values.pop("document"))
             record = cls(document=document, **{**values, "spans": tuple(Span(**span) for span in values["spans"])})
             names = (record.copy_name, record.text_name)
-            if not all(name and name == os.path.basename(name) and not name.startswith(".") for name in names):
+            if document.id != document_id:
+                raise ValueError("the record of another document")
+            if not all(_is_own_name(name) for name in names):
                 raise ValueError("a file name with a path in it")
-        except (KeyError, TypeError, AttributeError) as error:
+            texts = (record.sha256, record.source_key, *record.headings, *document.texts())
+            "".join(texts).encode()
+            if not all(span.is_sound() for span in record.spans):
+                raise ValueError("a span that is none")
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a record: {type(error).__name__}") from None
         return record
 
@@ -114,7 +123,10 @@ class Shelf:
                 raise LibraryError(
                     "library_unavailable", "Something that is no folder is in the owner's folder's place."
                 )
-            return self._records.is_dir()
+            try:
+                return stat.S_ISDIR(self._records.stat().st_mode)
+            except FileNotFoundError:
+                return False
 
     def read(self, ask: Callable[[Index], _T]) -> _T:
         """Ask the index, mending it first where it has to be.
@@ -288,7 +300,7 @@ class Shelf:
 
     def _load(self, document_id: str) -> Record | None:
         try:
-            return Record.from_json(_read_own(self._record_path(document_id)))
+            return Record.from_json(_read_own(self._record_path(document_id)), document_id)
         except (OSError, ValueError) as error:
             _log.warning("Document %s is passed over, its record cannot be read: %s.", document_id, reason_of(error))
             return None
@@ -332,7 +344,7 @@ class Shelf:
         temporary_name(self._pending).unlink(missing_ok=True)
         try:
             names = json.loads(_read_own(self._pending))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return set()
         paths = {self._folder / name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
         return {path for path in paths if path.parent in (self._files, self._texts) and path.name != ".."}
@@ -349,7 +361,13 @@ def _stamp(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns}-{status.st_size}"
 
 
+def _is_own_name(name: str) -> bool:
+    return bool(name) and name == os.path.basename(name) and not name.startswith(".") and is_plain_text(name)
+
+
 def _read_own(path: Path) -> bytes:
-    """Read a file of the library's own, never one that a link of this name points to."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NOFOLLOW", 0))) as stream:
+    """Read a file of the library's own, never one that a link of this name points to, and never wait on a pipe."""
+    with open(path, "rb", opener=open_here) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         return stream.read()
