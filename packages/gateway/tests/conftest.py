@@ -104,7 +104,7 @@ def qak_on_terminal(tmp_path: Path) -> Callable[..., Ran]:
 
     def run(*arguments: str, **more: str) -> Ran:
         ours, theirs = pty.openpty()
-        env = _environment(TERM="xterm-256color", COLUMNS="80", LINES="24", **more)
+        env = _environment(**{"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | more)
         process = subprocess.Popen([QAK, *arguments], cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
         shown = b""

@@ -31,6 +31,7 @@ NOT_CONFIGURED = """no provider is configured; one of these gives you one:
   - write a qak.toml with a table [provider] that names an adapter; qak adapters lists them"""
 
 _TABLES = ("provider", "runtime")
+_MAX_BYTES = 1024 * 1024  # of the file
 _MAX_CONTENT_CHARS = 4000  # clause response.content
 
 
@@ -112,7 +113,7 @@ def find_configuration(given: Path | None, environ: Mapping[str, str] = os.envir
     if given is not None:
         return given
     if named := environ.get(FILE_VARIABLE, "").strip():
-        return Path(named).expanduser()
+        return Path(os.path.expanduser(named))
     path = Path(FILE_NAME)
     return path if path.is_file() else None
 
@@ -122,12 +123,18 @@ def read_configuration(path: Path | None) -> Configuration:
     if path is None:
         return Configuration()
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            return Configuration(path=path, problems=(f"it has more than {_MAX_BYTES:,} bytes, the limit",))
+        tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         return Configuration(path=path, problems=(f"it cannot be read: {error.strerror or type(error).__name__}",))
     except UnicodeDecodeError as error:
         return Configuration(path=path, problems=(f"it must be UTF-8 text, byte {error.start} is not",))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        return Configuration(path=path, problems=("it is nested too deeply",))
+    except ValueError as error:  # also of a number with thousands of digits, which is no TOMLDecodeError
         return Configuration(path=path, problems=(f"it is not TOML: {error}",))
     problems = [_unknown_table(name) for name in tables if name not in _TABLES]
     provider = _table(tables, "provider", problems)
@@ -163,7 +170,8 @@ async def make_provider(configuration: Configuration) -> Any:
     except CompositionError as error:
         if not problems:
             raise
-        problems.append(str(error))
+        if configuration.adapter:  # without one the file says why already
+            problems.append(str(error))
     if problems:
         await KnowledgeRuntime(provider).close()
         raise SettingsError(problems, subject=str(configuration.path))
