@@ -160,6 +160,16 @@ def test_folder_says_when_it_is_too_large(root: Path, bound: dict[str, int]) -> 
         assert (problem.name, problem.code) == (".", "too_large")
 
 
+def test_folder_reads_the_rest_when_one_file_is_larger_than_all_may_be(root: Path) -> None:
+    with open(root / "0.md", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    folder = open_folder(root, max_file_bytes=10_000, max_total_bytes=20_000)
+
+    assert [(problem.name, problem.code) for problem in folder.problems] == [("0.md", "too_large")]
+    assert folder.search("年费")
+    folder.close()
+
+
 def test_folder_keeps_its_index_where_it_is_told(root: Path, tmp_path: Path) -> None:
     read: list[str] = []
     options = {"index_directory": tmp_path / "index", "on_progress": lambda done, total, name: read.append(name)}
@@ -201,6 +211,13 @@ def test_folder_of_a_library_keeps_its_index_in_the_library(library: DomainLibra
     assert found(folder, "年费") == ["finance/收费.md"]
     assert len(list((library.directory / "folders").iterdir())) == 1
     folder.close()
+
+
+def test_folder_refuses_a_path_that_no_disk_takes(tmp_path: Path) -> None:
+    with pytest.raises(LibraryError) as caught:
+        open_folder(tmp_path / ("x" * 5000))
+
+    assert caught.value.code == "not_found"
 
 
 def test_folder_refuses_a_path_that_is_no_folder(root: Path) -> None:

@@ -281,6 +281,7 @@ def test_index_gives_the_passage_that_fits_best(index: Index) -> None:
 
 
 def test_query_tokens_are_bounded_and_distinct() -> None:
+    assert query_tokens("a-" * 5_000_000, lambda text: [str(len(text))]) == ["10000"]
     tokens = query_tokens(" ".join(f"word{number} word{number}" for number in range(500)), keyword_tokens)
 
     assert len(tokens) == len(set(tokens)) == MAX_QUERY_TOKENS

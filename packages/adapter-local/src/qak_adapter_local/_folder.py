@@ -74,8 +74,8 @@ def open_folder(
 ) -> FolderLibrary:
     """Index a directory in place and return it, ready to be searched.
 
-    Nothing is written into it. Hidden files, symbolic links and types other than documents are passed over; a file
-    that cannot be read is among the ``problems`` and harms no other.
+    Nothing is written into it. Hidden files, symbolic links, types other than documents and names with control
+    characters are passed over; a file that cannot be read is among the ``problems`` and harms no other.
 
     Args:
         path: of the directory; text may be quoted, a ``file:`` URL or start with ``~``.
@@ -254,11 +254,12 @@ class FolderLibrary:
             if len(found) >= self._max_files:
                 bounds.append(f"only the first {self._max_files:,} files are searched")
                 break
-            if total + status.st_size > self._max_total_bytes:
+            size = status.st_size if status.st_size <= self._max_file_bytes else 0  # what is too large is never read
+            if total + size > self._max_total_bytes:
                 bounds.append(f"only files of {self._max_total_bytes:,} bytes together are searched")
                 break
             found[name] = f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}-{status.st_ino}"
-            total += status.st_size
+            total += size
         self._bounds = tuple(
             FolderProblem(name=".", code="too_large", message=f"The folder is large: {bound}; open a part of it.")
             for bound in bounds
@@ -315,10 +316,10 @@ class FolderLibrary:
                     raise LibraryError("invalid_path", "The file is outside of the folder.")
                 if not stat.S_ISREG(status.st_mode):
                     raise LibraryError("not_a_file", "The entry is no regular file.")
-                content = stream.read(self._max_file_bytes + 1)
+                content = stream.read(self._max_file_bytes + 1) if status.st_size <= self._max_file_bytes else None
         except OSError as error:
             raise LibraryError("copy_failed", f"The file cannot be read ({reason_of(error)}).") from None
-        if len(content) > self._max_file_bytes:
+        if content is None or len(content) > self._max_file_bytes:
             raise LibraryError("too_large", f"The file has more than {self._max_file_bytes:,} bytes, the limit.")
         if not content:
             raise LibraryError("empty_file", "The file has 0 bytes.")
