@@ -43,6 +43,8 @@ class Provider:
             await asyncio.to_thread(time.sleep, 60)
         if mode == "fail":
             raise RuntimeError("lost password=hunter22 \\x1b[2J")
+        if mode == "exit":
+            raise SystemExit(0)
         if mode == "degraded":
             return {"results": [], "degraded": ["sales\\x1b[2J"]}
         if mode == "nothing":

@@ -114,6 +114,14 @@ def test_deaf_thread_of_a_provider_does_not_keep_the_process(qak, configured) ->
     assert "timeout_s" in ran.err
 
 
+@pytest.mark.parametrize("command", [("search", "x"), ("doctor",), ("check",)])
+def test_provider_that_ends_the_program_has_failed(qak, configured, command) -> None:
+    configured(mode="exit")
+    ran = qak(*command)
+    assert ran.code == 3
+    assert "SystemExit" in ran.err + ran.out
+
+
 def test_adapter_that_fails_to_create_its_provider_is_exit_code_2(qak, tmp_path: Path) -> None:
     (tmp_path / "broken.py").write_text("def create(settings):\n    raise ValueError('password=hunter22')\n", "utf-8")
     (tmp_path / "qak.toml").write_text('[provider]\nadapter = "broken:create"\n', "utf-8")
