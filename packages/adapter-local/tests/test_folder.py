@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from qak_adapter_local import DomainLibrary, FolderLibrary, LibraryError, open_folder
+from qak_adapter_local._files import open_below
 
 SECRET = "# Vault\n\nThe zugzwang code is 4711.\n"
 
@@ -114,6 +115,18 @@ def test_folder_is_not_left_when_a_link_is_put_in_place_of_what_was_seen(
     with opened(root, refresh_interval_s=3600) as folder:
         assert folder.search("zugzwang") == []
         assert [problem.code for problem in folder.problems] in (["invalid_path"], ["copy_failed"])
+
+
+def test_file_is_opened_through_no_link_in_any_part_of_its_path(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside" / "deep").mkdir(parents=True)
+    (tmp_path / "outside" / "deep" / "vault.md").write_text(SECRET)
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "finance" / "link.md").symlink_to(tmp_path / "outside" / "deep" / "vault.md")
+
+    for name in ("link/deep/vault.md", "finance/link.md"):
+        with pytest.raises(OSError):
+            open_below(root, name, os.O_RDONLY)
+    os.close(open_below(root, "finance/收费.md", os.O_RDONLY))
 
 
 def test_folder_passes_over_what_is_hidden_or_no_document(root: Path) -> None:

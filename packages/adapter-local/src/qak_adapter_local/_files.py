@@ -56,6 +56,25 @@ def sync_folder(folder: Path) -> None:
             os.close(descriptor)
 
 
+def open_below(folder: Path, name: str, flags: int) -> int:
+    """Open a file by its POSIX path below a folder without following a link in any part of it.
+
+    Where the platform cannot open step by step, only a link at the end is refused.
+    """
+    if os.open not in os.supports_dir_fd:
+        return open_here(str(folder / name), flags)
+    *parents, last = name.split("/")
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for parent in parents:
+            below = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            os.close(directory)
+            directory = below
+        return os.open(last, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    finally:
+        os.close(directory)
+
+
 @contextlib.contextmanager
 def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
     """Hold the lock file alone among all threads and processes; the system frees it when its holder dies.

@@ -23,7 +23,7 @@ from qak_adapter_local._errors import (
     reason_of,
     unavailable,
 )
-from qak_adapter_local._files import exclusive_lock, make_folder, open_here
+from qak_adapter_local._files import exclusive_lock, make_folder, open_below
 from qak_adapter_local._index import Entry, Index
 from qak_adapter_local._paths import is_plain_text, source_path
 from qak_adapter_local._summary import summarize_by_headings
@@ -309,7 +309,7 @@ class FolderLibrary:
         """Read a file that is in the folder for certain, even if somebody swaps links while we look."""
         path = self.root / name
         try:
-            with open(path, "rb", opener=open_here) as stream:
+            with open(path, "rb", opener=lambda _, flags: open_below(self.root, name, flags)) as stream:
                 status = os.fstat(stream.fileno())
                 resolved = Path(os.path.realpath(path))
                 if not resolved.is_relative_to(self.root) or not os.path.samestat(status, resolved.stat()):
