@@ -14,6 +14,7 @@ import pytest
 
 from qak_adapter_local import DomainLibrary, FolderLibrary, LibraryError, _folder, open_folder
 from qak_adapter_local._errors import IndexDamaged
+from qak_adapter_local._files import open_below
 from qak_adapter_local._index import Index
 
 SECRET = "# Vault\n\nThe zugzwang code is 4711.\n"
@@ -119,6 +120,18 @@ def test_folder_is_not_left_when_a_link_is_put_in_place_of_what_was_seen(
         assert [problem.code for problem in folder.problems] in (["invalid_path"], ["copy_failed"])
 
 
+def test_file_is_opened_through_no_link_in_any_part_of_its_path(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside" / "deep").mkdir(parents=True)
+    (tmp_path / "outside" / "deep" / "vault.md").write_text(SECRET)
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "finance" / "link.md").symlink_to(tmp_path / "outside" / "deep" / "vault.md")
+
+    for name in ("link/deep/vault.md", "finance/link.md"):
+        with pytest.raises(OSError):
+            open_below(root, name, os.O_RDONLY)
+    os.close(open_below(root, "finance/收费.md", os.O_RDONLY))
+
+
 def test_folder_passes_over_what_is_hidden_or_no_document(root: Path) -> None:
     for name in (".hidden.md", ".git/config.md", "~$release.docx", "tool.py", "picture.png", "noextension"):
         (root / name).parent.mkdir(exist_ok=True)
@@ -161,6 +174,16 @@ def test_folder_says_when_it_is_too_large(root: Path, bound: dict[str, int]) -> 
         assert len(folder.documents()) == 1
         [problem] = folder.problems
         assert (problem.name, problem.code) == (".", "too_large")
+
+
+def test_folder_reads_the_rest_when_one_file_is_larger_than_all_may_be(root: Path) -> None:
+    with open(root / "0.md", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    folder = open_folder(root, max_file_bytes=10_000, max_total_bytes=20_000)
+
+    assert [(problem.name, problem.code) for problem in folder.problems] == [("0.md", "too_large")]
+    assert folder.search("年费")
+    folder.close()
 
 
 def test_folder_keeps_its_index_where_it_is_told(root: Path, tmp_path: Path) -> None:
@@ -237,6 +260,13 @@ def test_folder_of_a_library_keeps_its_index_in_the_library(library: DomainLibra
     assert found(folder, "年费") == ["finance/收费.md"]
     assert len(list((library.directory / "folders").iterdir())) == 1
     folder.close()
+
+
+def test_folder_refuses_a_path_that_no_disk_takes(tmp_path: Path) -> None:
+    with pytest.raises(LibraryError) as caught:
+        open_folder(tmp_path / ("x" * 5000))
+
+    assert caught.value.code == "not_found"
 
 
 def test_folder_refuses_a_path_that_is_no_folder(root: Path) -> None:

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import sysconfig
 import time
 from importlib.metadata import version
 from pathlib import Path
@@ -90,6 +91,17 @@ def test_reader_that_goes_away_changes_no_exit_code(start_qak, configured, tmp_p
         assert "Traceback" not in errors
 
 
+@pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&-", "<&- >&- 2>&-"])
+def test_closed_stream_changes_neither_the_exit_code_nor_the_other_stream(configured, tmp_path: Path, closed) -> None:
+    configured()
+    shell = f'exec "$0" search "two reviewers" --json {closed}'
+    qak = Path(sysconfig.get_path("scripts")) / "qak"
+    ran = subprocess.run(["sh", "-c", shell, qak], cwd=tmp_path, capture_output=True, timeout=60)
+    assert ran.returncode == 0
+    assert ran.stderr == (b"" if "2>" in closed else b"a banner of the vendor\n")
+    assert (ran.stdout[:1] == b"{") == (closed in ("<&-", "2>&-"))
+
+
 def test_ctrl_c_ends_with_130_while_a_thread_of_the_provider_hangs(start_qak, configured, tmp_path: Path) -> None:
     configured("deaf thread", runtime="timeout_s = 50")
     process = start_qak("search", "x")
@@ -111,6 +123,14 @@ def test_deaf_thread_of_a_provider_does_not_keep_the_process(qak, configured) ->
     assert ran.code == 3
     assert json.loads(ran.out)["code"] == "knowledge_timeout"
     assert "timeout_s" in ran.err
+
+
+@pytest.mark.parametrize("command", [("search", "x"), ("doctor",), ("check",)])
+def test_provider_that_ends_the_program_has_failed(qak, configured, command) -> None:
+    configured(mode="exit")
+    ran = qak(*command)
+    assert ran.code == 3
+    assert "SystemExit" in ran.err + ran.out
 
 
 def test_adapter_that_fails_to_create_its_provider_is_exit_code_2(qak, tmp_path: Path) -> None:

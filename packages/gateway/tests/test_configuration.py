@@ -54,10 +54,24 @@ def test_breaker_is_on_by_default() -> None:
         ("[runtime]\ntimeout_s = nan\n", "timeout_s must be above 0"),
         ("[runtime]\nmax_in_flight = 0\n", "max_in_flight must be above 0"),
         ("[runtime]\nmax_content_chars = 5000\n", "4000 at most"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("a = " + "1" * 5000, "it is not TOML"),
+        ("a = 1\n" * 200_000, "1,048,576 bytes"),
     ],
 )
 def test_mistake_is_named(tmp_path: Path, text: str, said: str) -> None:
     assert said in "\n".join(read(tmp_path, text).problems)
+
+
+def test_file_that_has_no_end_is_named(qak) -> None:
+    ran = qak("search", "x", QAK_CONFIG="/dev/zero")
+    assert ran.code == 2
+    assert "1,048,576 bytes" in ran.err
+    assert "no provider is configured" not in ran.err
+
+
+def test_file_in_the_home_of_nobody_is_named(qak) -> None:
+    assert qak("search", "x", QAK_CONFIG="~no-such-user/qak.toml").code == 2
 
 
 def test_file_saved_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:

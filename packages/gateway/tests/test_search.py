@@ -129,6 +129,14 @@ def test_no_color_is_respected(qak_on_terminal, configured) -> None:
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", ran.out)
 
 
+@pytest.mark.parametrize("columns", ["1", "3", "4", "20"])
+def test_results_are_shown_on_a_terminal_of_any_width(qak_on_terminal, configured, columns) -> None:
+    configured()
+    ran = qak_on_terminal("search", "发布", COLUMNS=columns)
+    assert ran.code == 0
+    assert "审核人" in re.sub(r"\s", "", STYLE.sub("", ran.out))
+
+
 def test_chinese_and_english_text_wrap_at_80_columns(qak_on_terminal, configured, tmp_path) -> None:
     (tmp_path / "long.txt").write_text("发布需要两位审核人批准。" * 20 + " and some English words" * 20, "utf-8")
     configured(settings='file = "long.txt"')

@@ -25,10 +25,9 @@ def make_folder(folder: Path) -> None:
         folder.mkdir(mode=_FOLDER_MODE, exist_ok=True)
 
 
-def open_to_read(path: Path, *, follow_link: bool = True) -> BinaryIO:
-    """Open a file without ever waiting for the writer of a pipe, and without following a link in its place if told."""
-    extra = getattr(os, "O_NONBLOCK", 0) | (0 if follow_link else getattr(os, "O_NOFOLLOW", 0))
-    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | extra))
+def open_to_read(path: Path) -> BinaryIO:
+    """Open a file without ever waiting for the writer of a pipe."""
+    return open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0)))
 
 
 def read_document(stream: BinaryIO, max_bytes: int) -> bytes:
@@ -61,7 +60,7 @@ def write_durably(target: Path, data: bytes) -> None:
     """
     temporary = temporary_name(target)
     try:
-        with open(temporary, "wb", opener=_open_private) as stream:
+        with open(temporary, "wb", opener=open_here) as stream:
             stream.write(data)
             stream.flush()
             os.fsync(stream.fileno())
@@ -81,6 +80,25 @@ def sync_folder(folder: Path) -> None:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
+
+
+def open_below(folder: Path, name: str, flags: int) -> int:
+    """Open a file by its POSIX path below a folder without following a link in any part of it.
+
+    Where the platform cannot open step by step, only a link at the end is refused.
+    """
+    if os.open not in os.supports_dir_fd:
+        return open_here(str(folder / name), flags)
+    *parents, last = name.split("/")
+    directory = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for parent in parents:
+            below = os.open(parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=directory)
+            os.close(directory)
+            directory = below
+        return os.open(last, flags | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=directory)
+    finally:
+        os.close(directory)
 
 
 @contextlib.contextmanager
@@ -103,8 +121,9 @@ def exclusive_lock(path: Path, *, timeout_s: float) -> Iterator[None]:
         os.close(descriptor)  # frees the lock
 
 
-def _open_private(path: str, flags: int) -> int:
-    return os.open(path, flags, _FILE_MODE)
+def open_here(path: str, flags: int) -> int:
+    """Open what has this very name: no link is followed, no pipe is waited for."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0), _FILE_MODE)
 
 
 if sys.platform == "win32":

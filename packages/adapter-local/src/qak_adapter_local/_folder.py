@@ -22,7 +22,7 @@ from qak_adapter_local._errors import (
     reason_of,
     unavailable,
 )
-from qak_adapter_local._files import exclusive_lock, make_folder, open_to_read, read_document
+from qak_adapter_local._files import exclusive_lock, make_folder, open_below, read_document
 from qak_adapter_local._index import Entry, Index
 from qak_adapter_local._paths import source_path
 from qak_adapter_local._summary import summarize_by_headings
@@ -70,8 +70,8 @@ def open_folder(
 ) -> FolderLibrary:
     """Index a directory in place and return it, ready to be searched.
 
-    Nothing is written into it. Hidden files, symbolic links and types other than documents are passed over; a file
-    that cannot be read is among the ``problems`` and harms no other.
+    Nothing is written into it. Hidden files, symbolic links, types other than documents and names with control
+    characters are passed over; a file that cannot be read is among the ``problems`` and harms no other.
 
     Args:
         path: of the directory; text may be quoted, a ``file:`` URL or start with ``~``.
@@ -126,7 +126,7 @@ class FolderLibrary:
         import tempfile  # 5 ms that a library does not need
 
         root = source_path(path)
-        if not root.exists():
+        if not os.path.exists(root):
             raise LibraryError("not_found", "There is no folder of this path; check it for typing mistakes.")
         if not root.is_dir():
             raise LibraryError("invalid_path", "The path names a file; give the path of a folder.")
@@ -257,11 +257,12 @@ class FolderLibrary:
             if len(found) >= self._max_files:
                 bounds.append(f"only the first {self._max_files:,} files are searched")
                 break
-            if total + status.st_size > self._max_total_bytes:
+            size = status.st_size if status.st_size <= self._max_file_bytes else 0  # what is too large is never read
+            if total + size > self._max_total_bytes:
                 bounds.append(f"only files of {self._max_total_bytes:,} bytes together are searched")
                 break
             found[name] = f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}-{status.st_ino}"
-            total += status.st_size
+            total += size
         self._bounds = tuple(
             FolderProblem(name=".", code="too_large", message=f"The folder is large: {bound}; open a part of it.")
             for bound in bounds
@@ -311,7 +312,7 @@ class FolderLibrary:
         """Read a file that is in the folder for certain, even if somebody swaps links while we look."""
         path = self.root / name
         try:
-            with open_to_read(path, follow_link=False) as stream:
+            with open(path, "rb", opener=lambda _, flags: open_below(self.root, name, flags)) as stream:
                 status = os.fstat(stream.fileno())
                 resolved = Path(os.path.realpath(path))
                 if not resolved.is_relative_to(self.root) or not os.path.samestat(status, resolved.stat()):

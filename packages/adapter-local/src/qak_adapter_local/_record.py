@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 
 from qak_adapter_local._documents import LibraryDocument, Span
+from qak_adapter_local._paths import is_plain_text
 
 _FORMAT = 1
 
@@ -40,8 +41,8 @@ class Record:
         return json.dumps({"format": _FORMAT, **asdict(self), "document": document}).encode()
 
     @classmethod
-    def from_json(cls, data: bytes) -> Record:
-        """Read what :meth:`to_json` gave.
+    def from_json(cls, data: bytes, document_id: str) -> Record:
+        """Read what :meth:`to_json` gave for the document of this id.
 
         Raises:
             ValueError: it is not that.
@@ -52,9 +53,18 @@ class Record:
                 raise ValueError("another format")
             document = LibraryDocument.from_dict(values.pop("document"))
             record = cls(document=document, **{**values, "spans": tuple(Span(**span) for span in values["spans"])})
-            names = (record.copy_name, record.text_name)
-            if not all(name and name == os.path.basename(name) and not name.startswith(".") for name in names):
+            if document.id != document_id:
+                raise ValueError("the record of another document")
+            if not all(_is_own_name(name) for name in (record.copy_name, record.text_name)):
                 raise ValueError("a file name with a path in it")
-        except (KeyError, TypeError, AttributeError) as error:
+            texts = (record.sha256, record.source_key, *record.headings, *document.texts())
+            "".join(texts).encode()
+            if not all(span.is_sound() for span in record.spans):
+                raise ValueError("a span that is none")
+        except (KeyError, TypeError, AttributeError, RecursionError) as error:
             raise ValueError(f"not a record: {type(error).__name__}") from None
         return record
+
+
+def _is_own_name(name: str) -> bool:
+    return bool(name) and name == os.path.basename(name) and not name.startswith(".") and is_plain_text(name)

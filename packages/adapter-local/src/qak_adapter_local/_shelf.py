@@ -14,11 +14,13 @@ A document is there once its record is, and gone once it isn't; files that no re
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
 import re
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -26,14 +28,7 @@ from typing import Any, TypeVar
 
 from qak_adapter_local._documents import LibraryDocument, passages_of
 from qak_adapter_local._errors import IndexDamaged, LibraryError, reason_of, unavailable
-from qak_adapter_local._files import (
-    exclusive_lock,
-    make_folder,
-    open_to_read,
-    sync_folder,
-    temporary_name,
-    write_durably,
-)
+from qak_adapter_local._files import exclusive_lock, make_folder, open_here, sync_folder, temporary_name, write_durably
 from qak_adapter_local._index import Entry, Index
 from qak_adapter_local._record import Record
 
@@ -68,7 +63,10 @@ class Shelf:
                 raise LibraryError(
                     "library_unavailable", "Something that is no folder is in the owner's folder's place."
                 )
-            return self._records.is_dir()
+            try:
+                return stat.S_ISDIR(self._records.stat().st_mode)
+            except FileNotFoundError:
+                return False
 
     def read(self, ask: Callable[[Index], _T]) -> _T:
         """Ask the index, mending it first where it has to be.
@@ -243,7 +241,7 @@ class Shelf:
 
     def _load(self, document_id: str) -> Record | None:
         try:
-            return Record.from_json(_read_own(self._record_path(document_id)))
+            return Record.from_json(_read_own(self._record_path(document_id)), document_id)
         except (OSError, ValueError) as error:
             _log.warning("Document %s is passed over, its record cannot be read: %s.", document_id, reason_of(error))
             return None
@@ -288,7 +286,7 @@ class Shelf:
         temporary_name(self._pending).unlink(missing_ok=True)
         try:
             names = json.loads(_read_own(self._pending))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return set()
         paths = {self._folder / name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
         return {path for path in paths if path.parent in (self._files, self._texts) and path.name != ".."}
@@ -311,6 +309,8 @@ def _stamp(status: os.stat_result) -> str:
 
 
 def _read_own(path: Path) -> bytes:
-    """Read a file of the library's own, never one that a link of this name points to."""
-    with open_to_read(path, follow_link=False) as stream:
+    """Read a file of the library's own, never one that a link of this name points to, and never wait on a pipe."""
+    with open(path, "rb", opener=open_here) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         return stream.read()

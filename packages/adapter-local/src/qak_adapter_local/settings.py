@@ -9,6 +9,8 @@ from qak_adapter_local._summary import DEFAULT_TIMEOUT_S
 from qak_adapter_local.library import MAX_BYTES, MAX_DOCUMENTS
 from qak_core.authoring import Secret
 
+_MAX_BYTES = 512 * 1024 * 1024
+
 
 def _default_directory() -> Path:
     from platformdirs import user_data_path
@@ -55,6 +57,10 @@ class LocalSettings:
             for name in ("max_documents", "max_bytes")
             if (value := getattr(self, name)) < 1
         ]
+        if self.max_bytes > _MAX_BYTES:
+            problems.append(
+                f"max_bytes: expected at most {_MAX_BYTES}, which the converter takes, got {self.max_bytes}"
+            )
         if not 0 < self.summary_timeout_s <= 600:
             problems.append(f"summary_timeout_s: expected more than 0 and at most 600, got {self.summary_timeout_s:g}")
         if self.summary_base_url is not None and not self.summary_base_url.startswith(("https://", "http://")):

@@ -241,18 +241,20 @@ def _source(get: _Get) -> Source | None:
         public_url(nested("uri")) or public_url(nested("url")) or public_url(get("url")),
         _field(_first(nested, "mime_type", "mimeType"), MAX_MIME_TYPE_CHARS)
         or _field(_first(get, "mimeType", "mime_type"), MAX_MIME_TYPE_CHARS),
-        _field(nested("locator"), MAX_LOCATOR_CHARS),
+        _field(nested("locator"), MAX_LOCATOR_CHARS, one_line=False),  # two blanks in a path are two blanks
     )
     if not any(fields):
         return None
     return Source(id=fields[0], title=fields[1], uri=fields[2], mime_type=fields[3], locator=fields[4])
 
 
-def _field(value: object, limit: int) -> str | None:
+def _field(value: object, limit: int, *, one_line: bool = True) -> str | None:
     if not isinstance(value, str):
         return None
     # Redaction needs the whole of a credential, so it comes before the cut; what is far beyond the cut is not read.
-    return cut(redact_credentials(collapse(exact_str(value)[: 8 * limit])), limit) or None
+    start = exact_str(value)[: 8 * limit]
+    text = collapse(start) if one_line else clean(start).strip()
+    return cut(redact_credentials(text), limit) or None
 
 
 def _metadata(value: object) -> Mapping[str, str | bool | int | float]:

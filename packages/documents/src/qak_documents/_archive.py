@@ -2,6 +2,7 @@
 
 import errno
 import io
+import lzma
 import re
 import struct
 import zipfile
@@ -120,12 +121,15 @@ def _opened(stream: BinaryIO | io.RawIOBase) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(stream) as archive:
             yield archive
     except OSError as error:
-        if error.errno != errno.EINVAL:  # an offset outside any file is a broken directory, all else is the disk
+        # An offset outside any file is a broken directory, and bz2 reports broken data without a number; all else is
+        # the disk.
+        if error.errno not in {None, errno.EINVAL}:
             raise
         raise _damaged() from error
     except (
         zipfile.BadZipFile,
         zlib.error,
+        lzma.LZMAError,
         struct.error,
         EOFError,
         ValueError,

@@ -54,7 +54,7 @@ def decode_text(data: bytes, *, html: bool = False) -> str:
     if html and (declared := _HTML_CHARSET.search(data[:4096])):
         try:
             return clean(data.decode(declared[1].decode("ascii")))
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, UnicodeError):  # a codec may fail with either error of Unicode
             pass  # a wrong declaration is common; the bytes decide
     text = _utf8(data) or _cjk(data) or _other(data)
     controls = len(_CONTROL.findall(text, 0, _SAMPLE_BYTES))

@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple
 
+from qak_documents._errors import DocumentTooLarge
 from qak_documents._utf16 import Utf16Index, utf16_length
 
 BlockKind = Literal["heading", "paragraph", "list_item", "table", "code", "quote"]
@@ -143,8 +145,12 @@ def join(pieces: Iterable[Piece], *, title: str | None, mime_type: str, page_cou
     return _document("".join(parts), blocks, title, mime_type, page_count)
 
 
-def place(text: str, spans: Iterable[Span], *, title: str | None, mime_type: str) -> Document:
-    """Return the document whose Markdown is ``text`` itself, with blocks at ``spans``."""
+def place(text: str, spans: Iterable[Span], *, title: str | None, mime_type: str, max_blocks: int) -> Document:
+    """Return the document whose Markdown is ``text`` itself, with blocks at ``spans``.
+
+    Raises:
+        DocumentTooLarge: there are more than ``max_blocks``.
+    """
     index = Utf16Index(text)
     blocks = [
         Block(
@@ -155,9 +161,18 @@ def place(text: str, spans: Iterable[Span], *, title: str | None, mime_type: str
             start=index.units(span.start),
             end=index.units(span.end),
         )
-        for span in spans
+        for span in islice(spans, max_blocks + 1)
     ]
+    if len(blocks) > max_blocks:
+        raise too_many_blocks(max_blocks)
     return _document(text, blocks, title, mime_type, None)
+
+
+def too_many_blocks(max_blocks: int) -> DocumentTooLarge:
+    """The error of a document that consists of too many parts."""
+    return DocumentTooLarge(
+        f"The text has more than {max_blocks:,} headings and paragraphs, the limit; split the file."
+    )
 
 
 def _document(

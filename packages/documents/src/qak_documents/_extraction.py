@@ -83,7 +83,7 @@ def _extract(stream: BinaryIO, size: int, filename: str | None, limits: Extracti
     if read_text := _IN_PROCESS.get(found):
         if size > limits.max_output_chars * _MAX_UTF8_BYTES:
             raise _too_long(limits)
-        document = read_text(decode_text(stream.read(limits.max_bytes)), MIME_TYPES[found])
+        document = read_text(decode_text(stream.read(limits.max_bytes)), MIME_TYPES[found], limits.max_blocks)
     else:
         document = _in_child(stream, found, limits)
     if len(document.markdown) > limits.max_output_chars:
@@ -104,7 +104,7 @@ def _too_long(limits: ExtractionLimits) -> DocumentTooLarge:
 def _in_child(stream: BinaryIO, found: str, limits: ExtractionLimits) -> Document:
     command = [
         *(sys.executable, "-I", "-m", "qak_documents._worker", found, MIME_TYPES[found]),
-        *(str(limits.max_output_chars), str(limits.max_memory_bytes), str(limits.cpu_s)),
+        *map(str, (limits.max_output_chars, limits.max_blocks, limits.max_memory_bytes, limits.cpu_s)),
     ]
     max_output_bytes = limits.max_output_chars * 8 + 1024 * 1024  # JSON of any text within the limit, with its blocks
     in_memory = isinstance(stream, io.BytesIO)

@@ -37,6 +37,7 @@ _SUFFIXES = {
     ),
 }
 _LEGACY = {"doc": "docx", "xls": "xlsx", "ppt": "pptx"}
+_SHOWN_SUFFIX_CHARS = 20
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 
 
@@ -59,7 +60,8 @@ def detect(stream: BinaryIO, filename: str | None, limits: ExtractionLimits) -> 
             f"The format .{suffix} of before Office 2007 is not supported; open it and save it as .{_LEGACY[suffix]}."
         )
     if suffix and named is None:
-        raise UnsupportedDocument(f"The extension .{suffix} is not supported; supported are {_supported()}.")
+        shown = ascii(suffix[:_SHOWN_SUFFIX_CHARS])[1:-1]  # a name may hold what steers a terminal
+        raise UnsupportedDocument(f"The extension .{shown} is not supported; supported are {_supported()}.")
     found = _signature(stream, named, limits)
     if found is None:
         if named is not None and named not in TEXT_FORMATS:

@@ -14,6 +14,7 @@ class ExtractionLimits:
     Attributes:
         max_bytes: size of the source file.
         max_output_chars: length of the Markdown, in code points.
+        max_blocks: headings, paragraphs and the rest; each costs its reader some hundred bytes, however short it is.
         max_memory_bytes: address space of the child process; about 150 MiB are its floor.
         cpu_s: processor time of the child process.
         wall_s: time from start to end of the child process, after which its whole process group is killed.
@@ -24,6 +25,7 @@ class ExtractionLimits:
 
     max_bytes: int = 512 * _MIB
     max_output_chars: int = 20_000_000
+    max_blocks: int = 500_000
     max_memory_bytes: int = 1024 * _MIB
     cpu_s: float = 60.0
     wall_s: float = 120.0

@@ -56,14 +56,22 @@ def pdf_pieces(data: bytes) -> tuple[str | None, int, list[Piece]]:
     try:
         document = pypdfium2.PdfDocument(data)
         lines = [line for number, page in enumerate(document, 1) for line in _lines(page.get_textpage(), number)]
-        title: str = document.get_metadata_value("Title").strip()
     except pypdfium2.PdfiumError as error:
         if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
             raise EncryptedDocument("The PDF is protected by a password; save it without one.") from error
         raise DamagedDocument("The file can't be read as PDF; open it in its own program and save it anew.") from error
+    title = _title(document)
     body = _body_size(lines)
     pieces = list(_pieces(list(_without_running_heads(lines, body)), body))
     return (None if title.lower() in _NO_TITLES else title), len(document), pieces
+
+
+def _title(document: Any) -> str:
+    try:
+        title: str = document.get_metadata_value("Title")
+    except UnicodeDecodeError:  # half a character; no reason to lose the text
+        return ""
+    return title.strip()
 
 
 def _lines(page: Any, number: int) -> Iterator[_Line]:

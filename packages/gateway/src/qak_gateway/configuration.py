@@ -32,6 +32,7 @@ NOT_CONFIGURED = """no provider is configured; one of these gives you one:
   - write a qak.toml with a table [provider] that names an adapter; qak adapters lists them"""
 
 _TABLES = ("provider", "runtime")
+_MAX_BYTES = 1024 * 1024  # of the file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -119,7 +120,7 @@ def find_configuration(given: Path | None, environ: Mapping[str, str] = os.envir
     if given is not None:
         return given
     if named := environ.get(FILE_VARIABLE, "").strip():
-        return Path(named).expanduser()
+        return Path(os.path.expanduser(named))
     path = Path(FILE_NAME)
     return path if path.is_file() else None
 
@@ -129,12 +130,18 @@ def read_configuration(path: Path | None) -> Configuration:
     if path is None:
         return Configuration()
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            return Configuration(path=path, problems=(f"it has more than {_MAX_BYTES:,} bytes, the limit",))
+        tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         return Configuration(path=path, problems=(f"it cannot be read: {error.strerror or type(error).__name__}",))
     except UnicodeDecodeError as error:
         return Configuration(path=path, problems=(f"it must be UTF-8 text, byte {error.start} is not",))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        return Configuration(path=path, problems=("it is nested too deeply",))
+    except ValueError as error:  # also of a number with thousands of digits, which is no TOMLDecodeError
         return Configuration(path=path, problems=(f"it is not TOML: {error}",))
     problems = [_unknown_table(name) for name in tables if name not in _TABLES]
     provider = _table(tables, "provider", problems)

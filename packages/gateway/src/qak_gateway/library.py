@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import replace
@@ -32,7 +33,7 @@ async def add(files: Sequence[str], *, owner_id: str, config: Path | None) -> in
                 try:
                     added = await library.ingest(_source(file), RetrievalContext(owner_id=owner_id))
                 except QakError as error:
-                    note(f"{file}: {explain(error) if isinstance(error, KnowledgeError) else error}")
+                    note(f"{one_line(file)}: {explain(error) if isinstance(error, KnowledgeError) else error}")
                     code = PROVIDER_FAILED
                 else:
                     write("\t".join(map(one_line, ("added", added["id"], added.get("title") or file))))
@@ -65,7 +66,7 @@ async def remove(document_id: str, *, owner_id: str, config: Path | None) -> int
 def _source(file: str) -> Path | str:
     """Return a file that exists as a path, which is taken as it is; other text the adapter reads as pasted."""
     path = Path(file).absolute()
-    return path if path.exists() else file
+    return path if os.path.exists(path) else file
 
 
 @contextlib.asynccontextmanager

@@ -34,7 +34,11 @@ _FAILURE_ADVICE = {
 
 def run(command: Coroutine[Any, Any, int]) -> int:
     """Run a command and return its exit code; whatever goes wrong becomes one message and a code."""
-    return asyncio.run(_guarded(command))
+    try:
+        return asyncio.run(_guarded(command))
+    except SystemExit as end:  # of a provider; its code says nothing about the command
+        note(f"the provider tried to end the program (SystemExit: {one_line(redact(str(end)))[:300]})")
+        return PROVIDER_FAILED
 
 
 def exit_code(error: KnowledgeError) -> int:
