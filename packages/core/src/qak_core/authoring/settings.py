@@ -90,7 +90,7 @@ def read_settings(kind: type[_T], settings: Mapping[str, Any], *, subject: str =
 def _unknown(key: object, known: Mapping[str, object]) -> str:
     close = difflib.get_close_matches(str(key), known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}"
-    return f"unknown key {str(key)[:80]!r}; {hint}"
+    return f"unknown key {redact(str(key)[:80])!r}; {hint}"
 
 
 def _read(hint: Any, value: Any) -> Any:
