@@ -71,6 +71,17 @@ def test_package_has_the_rooms_of_every_package(package: Path) -> None:
         assert (package / path).exists(), path
 
 
+@pytest.mark.parametrize("package", PACKAGES, ids=IDS)
+def test_package_brings_the_licence_since_its_wheel_travels_alone(package: Path) -> None:
+    assert (package / "LICENSE").read_bytes() == (ROOT / "LICENSE").read_bytes()  # a link would be left out of wheels
+
+
+@pytest.mark.parametrize("package", PACKAGES, ids=IDS)
+def test_package_keeps_a_changelog_with_its_version(package: Path) -> None:
+    headings = re.findall("^#.*", (package / "CHANGELOG.md").read_text(encoding="utf-8"), re.M)
+    assert headings[:3] == ["# Changelog", "## Unreleased", f"## {project(package)['project']['version']}"]
+
+
 @pytest.mark.parametrize("package", ADAPTERS, ids=[package.name for package in ADAPTERS])
 def test_adapter_has_the_rooms_of_every_adapter(package: Path) -> None:
     source = package / "src" / import_name(package)

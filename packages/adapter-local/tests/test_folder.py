@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from qak_adapter_local import DomainLibrary, FolderLibrary, LibraryError, open_folder
+from qak_adapter_local import DomainLibrary, FolderLibrary, LibraryError, _folder, open_folder
+from qak_adapter_local._errors import IndexDamaged
+from qak_adapter_local._files import open_below
+from qak_adapter_local._index import Index
 
 SECRET = "# Vault\n\nThe zugzwang code is 4711.\n"
 
@@ -116,6 +120,18 @@ def test_folder_is_not_left_when_a_link_is_put_in_place_of_what_was_seen(
         assert [problem.code for problem in folder.problems] in (["invalid_path"], ["copy_failed"])
 
 
+def test_file_is_opened_through_no_link_in_any_part_of_its_path(root: Path, tmp_path: Path) -> None:
+    (tmp_path / "outside" / "deep").mkdir(parents=True)
+    (tmp_path / "outside" / "deep" / "vault.md").write_text(SECRET)
+    (root / "link").symlink_to(tmp_path / "outside")
+    (root / "finance" / "link.md").symlink_to(tmp_path / "outside" / "deep" / "vault.md")
+
+    for name in ("link/deep/vault.md", "finance/link.md"):
+        with pytest.raises(OSError):
+            open_below(root, name, os.O_RDONLY)
+    os.close(open_below(root, "finance/收费.md", os.O_RDONLY))
+
+
 def test_folder_passes_over_what_is_hidden_or_no_document(root: Path) -> None:
     for name in (".hidden.md", ".git/config.md", "~$release.docx", "tool.py", "picture.png", "noextension"):
         (root / name).parent.mkdir(exist_ok=True)
@@ -160,6 +176,16 @@ def test_folder_says_when_it_is_too_large(root: Path, bound: dict[str, int]) -> 
         assert (problem.name, problem.code) == (".", "too_large")
 
 
+def test_folder_reads_the_rest_when_one_file_is_larger_than_all_may_be(root: Path) -> None:
+    with open(root / "0.md", "wb") as sparse:
+        sparse.truncate(1 << 40)
+    folder = open_folder(root, max_file_bytes=10_000, max_total_bytes=20_000)
+
+    assert [(problem.name, problem.code) for problem in folder.problems] == [("0.md", "too_large")]
+    assert folder.search("年费")
+    folder.close()
+
+
 def test_folder_keeps_its_index_where_it_is_told(root: Path, tmp_path: Path) -> None:
     read: list[str] = []
     options = {"index_directory": tmp_path / "index", "on_progress": lambda done, total, name: read.append(name)}
@@ -185,6 +211,39 @@ def test_folder_keeps_its_index_where_it_is_told(root: Path, tmp_path: Path) -> 
         assert found(folder, "年费") == ["finance/收费.md"]
 
 
+def test_folder_is_read_again_once_however_many_searches_find_its_index_damaged(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    waited: set[int] = set()
+    seen = threading.Barrier(2)
+    search, convert = Index.search, _folder.convert
+
+    def search_together(index: Index, *args: Any, **options: Any) -> Any:
+        try:
+            return search(index, *args, **options)
+        except IndexDamaged:
+            if threading.get_ident() not in waited:
+                waited.add(threading.get_ident())
+                seen.wait(30)  # until the other has seen it, too
+            raise
+
+    def convert_and_count(content: bytes, name: str) -> Any:
+        read.append(name)
+        return convert(content, name)
+
+    with opened(root, index_directory=tmp_path / "index", refresh_interval_s=3600) as folder:
+        monkeypatch.setattr(Index, "search", search_together)
+        monkeypatch.setattr(_folder, "convert", convert_and_count)
+        (tmp_path / "index" / "index.db").unlink()
+
+        with ThreadPoolExecutor(2) as threads:
+            answers = list(threads.map(lambda query: found(folder, query), ("年费", "reviewers")))
+
+    assert answers == [["finance/收费.md"], ["release.md"]]
+    assert sorted(read) == ["finance/收费.md", "release.md"]
+
+
 def test_folder_leaves_nothing_behind(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
     before = set(tmp_path.iterdir())
@@ -201,6 +260,13 @@ def test_folder_of_a_library_keeps_its_index_in_the_library(library: DomainLibra
     assert found(folder, "年费") == ["finance/收费.md"]
     assert len(list((library.directory / "folders").iterdir())) == 1
     folder.close()
+
+
+def test_folder_refuses_a_path_that_no_disk_takes(tmp_path: Path) -> None:
+    with pytest.raises(LibraryError) as caught:
+        open_folder(tmp_path / ("x" * 5000))
+
+    assert caught.value.code == "not_found"
 
 
 def test_folder_refuses_a_path_that_is_no_folder(root: Path) -> None:

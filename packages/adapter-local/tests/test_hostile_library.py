@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -151,6 +152,8 @@ def test_library_is_unavailable_where_its_directory_is_a_file(tmp_path: Path, fe
     library = DomainLibrary(fees)
 
     assert code_of(library.add, OWNER, fees) == "library_unavailable"
+    assert code_of(library.search, OWNER, "年费") == "library_unavailable"
+    assert code_of(library.list, OWNER) == "library_unavailable"
     assert fees.read_bytes()
 
 
@@ -250,6 +253,78 @@ def test_library_passes_over_a_record_it_cannot_read(
     assert [hit.document.name for hit in again.search(OWNER, "年费")] == [fees.name]
     assert len(again.list(OWNER)) == 1
     again.close()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"headings": None},
+        {"headings": ["\ud800"]},
+        {"copy_name": "a\0b"},
+        {"sha256": 7},
+        {"spans": [{"start": 0, "end": "x", "page": None, "section": None}]},
+        {"spans": [{"start": 0, "end": 1, "page": 10**30, "section": None}]},
+        {"spans": [{"start": 0, "end": 1, "page": None, "section": [1]}]},
+        {"document": {"title": None}},
+        {"document": {"name": {}}},
+        {"document": {"added_at": 7}},
+        {"document": {"id": "0123456789abcdef"}},
+    ],
+    ids=repr,
+)
+def test_library_passes_over_a_record_with_values_of_other_types(
+    library: DomainLibrary, fees: Path, releases: Path, change: dict[str, Any]
+) -> None:
+    broken, whole = library.add(OWNER, fees), library.add(OWNER, releases)
+    library.close()
+    record = owner_folder(library) / "records" / f"{broken.id}.json"
+    values = json.loads(record.read_bytes())
+    document = {**values["document"], **change.get("document", {})}
+    record.write_text(json.dumps({**values, **change, "document": document}))
+    (owner_folder(library) / "index.db").unlink()
+
+    again = DomainLibrary(library.directory)
+    assert [document.id for document in again.list(OWNER)] == [whole.id]
+    assert again.search(OWNER, "approves")[0].document.id == whole.id
+    again.close()
+
+
+def test_library_passes_over_a_record_that_is_nested_too_deeply(library: DomainLibrary, fees: Path) -> None:
+    broken = library.add(OWNER, fees)
+    library.close()
+    (owner_folder(library) / "records" / f"{broken.id}.json").write_bytes(b"[" * 200_000)
+    (owner_folder(library) / "pending.json").write_bytes(b"[" * 200_000)
+
+    again = DomainLibrary(library.directory)
+    assert again.add(OWNER, fees).id != broken.id
+    again.close()
+
+
+def test_library_never_waits_on_a_pipe_in_the_place_of_its_files(library: DomainLibrary, fees: Path) -> None:
+    document = library.add(OWNER, fees)
+    library.close()
+    for path in (Path(document.path), owner_folder(library) / "pending.json"):
+        path.unlink(missing_ok=True)
+        os.mkfifo(path)
+    (owner_folder(library) / "index.db").unlink()
+
+    again = DomainLibrary(library.directory)
+    with contextlib.suppress(LibraryError):
+        again.search(OWNER, "收费")
+    again.close()
+
+
+def test_library_writes_through_no_link(library: DomainLibrary, fees: Path, tmp_path: Path) -> None:
+    library.add(OWNER, fees)
+    victim = tmp_path / "victim.md"
+    victim.write_text("mine")
+    (owner_folder(library) / ".pending.json.tmp").symlink_to(victim)
+    fees.write_text("# Changed")
+
+    assert code_of(library.add, OWNER, fees) == "copy_failed"
+    library.add(OWNER, fees)
+
+    assert victim.read_text() == "mine"
 
 
 def test_library_does_not_follow_links_out_of_its_folders(library: DomainLibrary, fees: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import sqlite3
 import statistics
 import time
@@ -72,7 +73,28 @@ def damage_version(path: Path) -> None:
     other.close()
 
 
-DAMAGES = [damage_garbage, damage_half, damage_tail, damage_empty, damage_missing, damage_version]
+def damage_link(path: Path) -> None:
+    other = path.with_name("elsewhere.db")
+    path.rename(other)
+    path.symlink_to(other)
+
+
+def damage_rows(sql: str) -> Callable[[Path], None]:
+    def damage(path: Path) -> None:
+        with closing(sqlite3.connect(path)) as connection:
+            connection.execute(sql)
+            connection.commit()
+
+    damage.__name__ = sql
+    return damage
+
+
+DAMAGES = [
+    *(damage_garbage, damage_half, damage_tail, damage_empty, damage_missing, damage_version, damage_link),
+    damage_rows("UPDATE documents SET record = replace(record, 'title', 'titel')"),
+    damage_rows("UPDATE documents SET record = x'ff00'"),
+    damage_rows("UPDATE documents SET number = number + 100"),
+]
 
 
 @pytest.mark.parametrize("damage", DAMAGES, ids=lambda damage: damage.__name__)
@@ -139,9 +161,73 @@ def test_library_finds_documents_of_a_lost_text_by_their_title(
     assert document.id in caplog.text
 
 
+@pytest.mark.parametrize("seed", range(12))
+def test_library_survives_bytes_of_its_index_that_the_disk_lost(
+    library: DomainLibrary, fees: Path, releases: Path, seed: int
+) -> None:
+    lost = random.Random(seed)
+    documents = {library.add(OWNER, path).id for path in (fees, releases)}
+    library.close()
+    path = next((library.directory / "owners").iterdir()) / "index.db"
+    content = bytearray(path.read_bytes())
+    for _ in range(lost.choice((1, 20, 300))):
+        content[lost.randrange(len(content))] = lost.randrange(256)
+    path.write_bytes(content)
+
+    again = DomainLibrary(library.directory)
+    for query in ("年费", "approves a release"):  # what is found may be less, but nothing raises
+        assert {hit.document.id for hit in again.search(OWNER, query)} <= documents
+    assert {document.id for document in again.list(OWNER)} == documents
+    again.close()
+
+
+def test_library_rebuilds_an_index_whose_tables_contradict_each_other(library: DomainLibrary, fees: Path) -> None:
+    library.add(OWNER, fees)
+    library.close()
+    damage_rows("DELETE FROM documents")(next(library.directory.rglob("index.db")))
+
+    again = DomainLibrary(library.directory)
+    assert len(again.search(OWNER, "年费")) == 1
+    again.close()
+
+
+def test_index_that_is_a_link_leaves_the_other_file_alone(library: DomainLibrary, fees: Path, tmp_path: Path) -> None:
+    library.add(OWNER, fees)
+    library.close()
+    other = tmp_path / "other.db"
+    with closing(sqlite3.connect(other)) as connection:
+        connection.execute("CREATE TABLE mine (x)")
+    before = other.read_bytes()
+    path = next((library.directory / "owners").iterdir()) / "index.db"
+    path.unlink()
+    path.symlink_to(other)
+
+    again = DomainLibrary(library.directory)
+    assert len(again.search(OWNER, "年费")) == 1
+    again.close()
+
+    assert other.read_bytes() == before
+
+
 def test_index_says_when_it_is_damaged(tmp_path: Path) -> None:
     with pytest.raises(IndexDamaged):
         Index(tmp_path / "none.db").count()
+
+
+def test_index_reads_the_file_that_has_its_name_also_after_one_that_was_replaced_meanwhile(
+    index: Index, tmp_path: Path
+) -> None:
+    index.put(entry("old", "zeppelin"))
+    other = Index(tmp_path / "index.db")  # of another process
+
+    with index._connection():  # a search that takes long
+        other.create()
+        other.put(entry("new", "bicycle"))
+        assert index.stamps().keys() == {"new"}
+
+    assert [list(index.stamps()) for _ in range(3)] == [["new"]] * 3
+    index.close()
+    other.close()
 
 
 def test_index_replaces_and_removes_without_a_trace(index: Index, tmp_path: Path) -> None:
@@ -211,6 +297,7 @@ def test_index_gives_the_passage_that_fits_best(index: Index) -> None:
 
 
 def test_query_tokens_are_bounded_and_distinct() -> None:
+    assert query_tokens("a-" * 5_000_000, lambda text: [str(len(text))]) == ["10000"]
     tokens = query_tokens(" ".join(f"word{number} word{number}" for number in range(500)), keyword_tokens)
 
     assert len(tokens) == len(set(tokens)) == MAX_QUERY_TOKENS

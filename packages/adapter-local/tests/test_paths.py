@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from qak_adapter_local import LibraryError
 from qak_adapter_local._paths import display_name, locator, safe_name, source_path
+from qak_core import normalize_response
 
 
 @pytest.mark.parametrize(
@@ -123,3 +124,17 @@ def test_locator_is_left_out_rather_than_cut() -> None:
     assert locator("/a.md", 3) == "/a.md#page=3"
     assert locator("/" + "a" * 299) is not None
     assert locator("/" + "a" * 300) is None
+
+
+@pytest.mark.parametrize("name", ["b.md ", "b.md\u00a0", "b\u202egnp.md", "b\u200b.md", "b\udcff.md", "a\tb.md"])
+def test_locator_is_left_out_where_the_protocol_would_make_another_path_of_it(name: str) -> None:
+    assert locator(f"/folder {name}") is None
+
+
+@pytest.mark.parametrize(
+    "name", ["b b.md", "b  b.md", " b.md", "b\u00a0b.md", "年费 规则.md", "👨\u200d👩\u200d👧.md", "e\u0301.md"]
+)
+def test_locator_that_the_protocol_keeps_is_given(name: str) -> None:
+    path = f"/folder/{name}"
+    result = {"id": "1", "content": "x", "source": {"id": "1", "locator": path}}
+    assert normalize_response([result], query="x").results[0].source.locator == locator(path) == path

@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
@@ -283,6 +284,32 @@ def test_health_of_a_folder(tmp_path: Path, fees: Path) -> None:
     assert health.status == "degraded"
     assert "broken.pdf" in health.message
     run(provider.close())
+
+
+def test_folder_provider_that_is_closed_while_it_reads_keeps_no_event_loop_from_ending(fees: Path) -> None:
+    folder = open_folder(fees.parent)
+    (fees.parent / "new.md").write_text("# New")
+    reading, go_on = threading.Event(), threading.Event()
+
+    def wait(done: int, total: int, name: str) -> None:
+        reading.set()
+        assert go_on.wait(60)
+
+    async def close() -> None:
+        await KnowledgeRuntime(LocalFolderKnowledgeProvider(folder), close_timeout_s=0.05).close()
+
+    reader = threading.Thread(target=folder.refresh, args=(wait,))
+    reader.start()
+    assert reading.wait(30)
+    loop = threading.Thread(target=lambda: asyncio.run(close()), daemon=True)
+    loop.start()
+    loop.join(30)
+    still_there = loop.is_alive()
+    go_on.set()
+    reader.join(30)
+    loop.join(30)
+
+    assert not still_there
 
 
 def test_folder_provider_serves_the_owner_it_is_for(fees: Path) -> None:

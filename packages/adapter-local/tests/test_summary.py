@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import logging
 import threading
@@ -142,6 +143,9 @@ def test_chat_summary_may_stand_in_a_code_fence(server: ChatServer, document: Do
         says("[1, 2]"),
         says("null"),
         says('{"title": "x", "gist"'),
+        says("```json" + " " * 200_000 + "x"),
+        says("[" * 100_000),
+        send(200, gzip.compress(bytes(1 << 28)), **{"Content-Encoding": "gzip"}),
         send(200, b'{"choices": [{"message": {"content": "' + b"a" * 300_000 + b'"}}]}'),
     ],
 )
@@ -219,6 +223,15 @@ def test_chat_summary_is_bounded(server: ChatServer) -> None:
     summary = summarizer(server)(document, "a.md")
 
     assert (len(summary.title), len(summary.gist), len(summary.sections)) == (120, 200, 24)
+
+
+def test_chat_summary_costs_no_more_than_the_document_is_long(server: ChatServer) -> None:
+    server.answer = says({"title": "Fees", "gist": "About fees.", "sections": ["Annual fee"]})
+    blanks = "a" + " " * 300_000 + "b"
+
+    summary = summarizer(server)(extract(f"{blanks}\n\n##   Annual   fee  ##\n\n{blanks}\n".encode()), "fees.txt")
+
+    assert summary.sections == ("Annual fee",)
 
 
 def test_summarizer_shows_its_key_nowhere(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import itertools
 import subprocess
 import sys
 from contextlib import asynccontextmanager
@@ -10,6 +12,7 @@ from functools import partial
 import pytest
 
 from qak_contract_tests import CLAUSES, CORPUS, ReferenceProvider, check_provider
+from qak_contract_tests._hits import read_hits
 from qak_contract_tests.mutants import MUTANTS, Mutant
 
 
@@ -43,6 +46,21 @@ def test_wrong_provider_is_found_with_a_line_on_why(name: str) -> None:
 def test_what_is_no_provider_fails_without_an_exception() -> None:
     findings = check_provider(partial(opened, lambda corpus: object()))
     assert {finding.clause_id for finding in findings if not finding.passed} >= {"provider.shape", "describe.version"}
+
+
+@pytest.mark.parametrize("ending", [SystemExit(0), KeyboardInterrupt(), asyncio.CancelledError()], ids=repr)
+def test_provider_that_would_end_the_program_breaks_clauses_instead(ending: BaseException) -> None:
+    class Ending(ReferenceProvider):
+        async def retrieve(self, request, context):
+            raise ending
+
+    failed = [finding for finding in check_provider(partial(opened, Ending)) if not finding.passed]
+    assert failed
+    assert any(type(ending).__name__ in finding.detail for finding in failed)
+
+
+def test_answer_without_an_end_is_read_to_a_bound() -> None:
+    assert len(read_hits({"id": str(number), "content": "x"} for number in itertools.count())) == 1000
 
 
 def test_finding_shows_no_key_that_a_vendor_put_into_its_error() -> None:

@@ -151,6 +151,8 @@ def test_another_missing_adapter_is_told_what_there_is(install):
     install("adapter-sea", "sea-search = qak_test_sea:create")
     with pytest.raises(AdapterNotFound, match="did you mean 'sea-search'"):
         load_adapter("sea-serch")
+    with pytest.raises(AdapterNotFound, match=r"'package\.module:factory'"):
+        load_adapter("my_app")
     with pytest.raises(AdapterNotFound, match="sea-search"):
         load_adapter("")
     with pytest.raises(AdapterNotFound) as caught:

@@ -101,6 +101,15 @@ def test_decompression_bomb_is_refused_by_its_declared_size(suffix: str, files: 
         extract(bomb, filename=f"a.{suffix}", limits=ExtractionLimits(max_archive_bytes=30 * MIB))
 
 
+@pytest.mark.parametrize("method", [zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
+def test_archive_with_a_broken_type_member_is_damaged_whatever_packed_it(method: int, files: Any) -> None:
+    data = bytearray(files.zip({"mimetype": "application/epub+zip" * 3, "a": "b"}, method))
+    start = data.index(b"mimetype") + len(b"mimetype")
+    data[start : start + 12] = bytes(255 - byte for byte in data[start : start + 12])
+    with pytest.raises(DamagedDocument):
+        extract(bytes(data))
+
+
 def test_decompression_bomb_that_lies_about_its_size_is_damaged(files: Any, bodies: dict[str, bytes]) -> None:
     data = bytearray(
         files.edit(bodies["docx"], lambda name, part: bytes(40 * MIB) if name == "word/document.xml" else part)
@@ -223,6 +232,27 @@ def test_document_with_too_much_text_is_too_large(files: Any) -> None:
     ):
         with pytest.raises(DocumentTooLarge):
             extract(data, filename=name, limits=small)
+
+
+@pytest.mark.parametrize(("name", "part"), [("a.md", "# a\nb\n"), ("a.txt", "a\n\n"), ("a.html", "<p>a")])
+def test_document_in_too_many_parts_is_too_large(name: str, part: str) -> None:
+    limits = ExtractionLimits(max_blocks=100)
+    with pytest.raises(DocumentTooLarge, match="100"):
+        extract((part * 101).encode(), filename=name, limits=limits)
+    assert len(extract((part * 50).encode(), filename=name, limits=limits).blocks) in (50, 100)
+
+
+def test_unsupported_extension_is_shown_short_and_without_what_steers_a_terminal() -> None:
+    with pytest.raises(UnsupportedDocument) as caught:
+        extract(b"text", filename="a.\x1b[31m\nqak: \u202e" + "x" * 10_000)
+    assert str(caught.value).isprintable()
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("charset", ["undefined", "idna", "punycode", "rot13", "zlib", "no-such"])
+def test_page_that_declares_a_charset_of_no_use_is_read_by_its_bytes(charset: str) -> None:
+    page = f"<meta charset={charset}><p>年费为三千元</p>".encode()
+    assert extract(page, filename="a.html").markdown == "年费为三千元"
 
 
 def test_scanned_pdf_is_empty_with_advice(files: Any) -> None:

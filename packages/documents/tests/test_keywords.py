@@ -80,6 +80,10 @@ def test_long_runs_cost_no_more_than_their_length() -> None:
     assert len(keyword_tokens("a-" * 100_000)) <= 100_000
 
 
+def test_long_runs_of_marks_cost_no_more_than_their_length() -> None:
+    assert keyword_tokens("fee" + "\u0301\u0323" * 200_000 + " cafe\u0301") == ["fee", "caf\u00e9"]
+
+
 def test_tokens_are_the_same_from_many_threads() -> None:
     texts = [
         " ".join(f"{word}{suffix}" for word in ("approv", "releas", f"thread{n}x") for suffix in ("ing", "ed"))

@@ -1,3 +1,4 @@
+import re
 from typing import Any
 
 import pytest
@@ -93,3 +94,11 @@ def test_pdf_of_200_pages_stays_far_below_the_default_limits(files: Any) -> None
     assert document.page_count == 200
     assert {block.page for block in document.blocks} == set(range(1, 201))
     assert [block.text for block in document.headings] == [f"Chapter {n}" for n in range(1, 201)]
+
+
+def test_pdf_whose_title_is_broken_is_read_all_the_same(files: Any) -> None:
+    data = files.pdf([[("BodyText", "annual fee")]], title="年费")
+    broken = re.sub(rb"/Title \([^)]*\)", b"/Title <FEFFD8000041>", data)
+    assert broken != data
+    document = extract(broken, filename="a.pdf")
+    assert (document.title, document.markdown) == (None, "annual fee")

@@ -43,6 +43,8 @@ class Provider:
             await asyncio.to_thread(time.sleep, 60)
         if mode == "fail":
             raise RuntimeError("lost password=hunter22 \\x1b[2J")
+        if mode == "exit":
+            raise SystemExit(0)
         if mode == "degraded":
             return {"results": [], "degraded": ["sales\\x1b[2J"]}
         if mode == "nothing":
@@ -104,7 +106,7 @@ def qak_on_terminal(tmp_path: Path) -> Callable[..., Ran]:
 
     def run(*arguments: str, **more: str) -> Ran:
         ours, theirs = pty.openpty()
-        env = _environment(TERM="xterm-256color", COLUMNS="80", LINES="24", **more)
+        env = _environment(**{"TERM": "xterm-256color", "COLUMNS": "80", "LINES": "24"} | more)
         process = subprocess.Popen([QAK, *arguments], cwd=tmp_path, env=env, stdin=theirs, stdout=theirs, stderr=theirs)
         os.close(theirs)
         shown = b""

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SETTINGS_NEEDED = """
 from dataclasses import dataclass
 from qak_core.authoring import read_settings
@@ -49,6 +51,13 @@ def test_check_fails_with_3_when_a_clause_is_broken_and_says_how(qak, configured
     assert "1 broken" in ran.err
 
 
+def test_check_says_that_an_unavailable_provider_had_no_answers_to_judge(qak, configured) -> None:
+    configured("fail")
+    ran = qak("check")
+    assert ran.code == 3
+    assert "clauses that need an answer had none: the provider is unavailable. no route" in ran.err
+
+
 def test_check_of_a_module_and_factory_needs_no_configuration(qak, tmp_path: Path) -> None:
     (tmp_path / "strict.py").write_text(SETTINGS_NEEDED.replace("    folder: str\n", "    folder: str = ''\n"), "utf-8")
     shown = outcomes(qak("check", "strict:create").out)
@@ -62,6 +71,18 @@ def test_check_uses_the_settings_only_of_the_adapter_they_belong_to(qak, tmp_pat
     assert "folder is required" in ran.err
     (tmp_path / "qak.toml").write_text('[provider]\nadapter = "strict:create"\nfolder = "x"\n', "utf-8")
     assert outcomes(qak("check", "strict:create").out)["describe.version"] == "kept"
+
+
+@pytest.mark.parametrize("file", [None, '[provider]\nadapter = "other"\nsetting = 1\n'])
+def test_check_of_an_adapter_that_needs_settings_does_not_blame_a_file_for_them(qak, tmp_path: Path, file) -> None:
+    (tmp_path / "needs.py").write_text(
+        "from qak_core import SettingsError\ndef create(settings): raise SettingsError(['url is required'])\n"
+    )
+    if file is not None:
+        (tmp_path / "qak.toml").write_text(file, "utf-8")
+    ran = qak("check", "needs:create")
+    assert ran.code == 2
+    assert ran.err == "qak: adapter 'needs:create' without settings cannot be used:\n  - [provider] url is required\n"
 
 
 def test_check_without_a_provider_is_exit_code_2(qak) -> None:

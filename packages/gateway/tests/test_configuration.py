@@ -54,10 +54,24 @@ def test_breaker_is_on_by_default() -> None:
         ("[runtime]\ntimeout_s = nan\n", "timeout_s must be above 0"),
         ("[runtime]\nmax_in_flight = 0\n", "max_in_flight must be above 0"),
         ("[runtime]\nmax_content_chars = 5000\n", "4000 at most"),
+        ("a = " + "[" * 100_000, "nested too deeply"),
+        ("a = " + "1" * 5000, "it is not TOML"),
+        ("a = 1\n" * 200_000, "1,048,576 bytes"),
     ],
 )
 def test_mistake_is_named(tmp_path: Path, text: str, said: str) -> None:
     assert said in "\n".join(read(tmp_path, text).problems)
+
+
+def test_file_that_has_no_end_is_named(qak) -> None:
+    ran = qak("search", "x", QAK_CONFIG="/dev/zero")
+    assert ran.code == 2
+    assert "1,048,576 bytes" in ran.err
+    assert "no provider is configured" not in ran.err
+
+
+def test_file_in_the_home_of_nobody_is_named(qak) -> None:
+    assert qak("search", "x", QAK_CONFIG="~no-such-user/qak.toml").code == 2
 
 
 def test_file_saved_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
@@ -96,6 +110,18 @@ def test_five_mistakes_in_three_places_are_all_reported_at_once(qak, configured,
         assert mistake in said
 
 
+@pytest.mark.parametrize("text", ["[provider\n", "[provder]\n", "[provider]\n", "[runtime]\ntimeout_s = 0\n"])
+@pytest.mark.parametrize("command", [("search", "x"), ("doctor",)])
+def test_mistakes_of_a_file_without_provider_are_not_followed_by_what_follows_from_them(
+    qak, tmp_path: Path, text, command
+) -> None:
+    (tmp_path / "qak.toml").write_text(text, "utf-8")
+    ran = qak(*command)
+    assert ran.code == 2
+    assert "qak.toml cannot be used" in ran.out + ran.err
+    assert "no provider is configured" not in ran.out + ran.err
+
+
 def test_file_that_was_named_but_is_missing_is_exit_code_2(qak) -> None:
     for ran in (
         qak("search", "x", "--config", "no.toml"),
@@ -130,6 +156,14 @@ def test_unconfigured_search_says_the_three_ways_out(qak) -> None:
     assert ran.out == ""
     for way in ("--library", "QWEN_AUDIO_DOMAIN_LIBRARY=on", "qak.toml"):
         assert way in ran.err
+
+
+def test_message_wraps_between_words_on_a_terminal_and_not_in_a_pipe(qak, qak_on_terminal) -> None:
+    shown = qak_on_terminal("search", "x").out
+    assert max(map(len, shown.splitlines())) <= 80
+    said = qak("search", "x").err
+    assert max(map(len, said.splitlines())) > 80
+    assert shown.split() == said.split()
 
 
 def test_adapter_that_is_not_installed_is_named_with_its_distribution(qak, tmp_path: Path) -> None:

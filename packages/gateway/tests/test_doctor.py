@@ -30,6 +30,7 @@ def test_doctor_of_an_unhealthy_provider_goes_on_and_fails_with_3(qak, configure
     assert steps(ran.out) == {"configuration": "ok", "provider": "ok", "health": "fail", "retrieval": "fail"}
     assert "unavailable: no route" in ran.out
     assert "knowledge_failed" in ran.out
+    assert "qak doctor" not in ran.out  # which is what the person just did
     assert "hunter22" not in ran.out + ran.err
 
 

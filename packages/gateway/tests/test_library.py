@@ -38,6 +38,11 @@ def test_adding_goes_on_after_a_failure_and_ends_with_3(library, tmp_path: Path)
     assert ran.code == 3
     assert ran.out.startswith("added\t")
     assert len(ran.out.splitlines()) == 1
+    long = library("library", "add", "x" * 300 + ".md", "line\nqak: forged.md", "rule.md")
+    assert long.code == 3
+    assert long.out.startswith("added\t")
+    assert "x.md: invalid_path" in long.err
+    assert "\nqak: forged" not in long.err
     for said in ("missing.md: not_found", "empty.md: empty_file", ".: not_a_file"):
         assert said in ran.err
 

@@ -75,6 +75,11 @@ def test_provider_that_fails_is_exit_code_3_and_keeps_its_secrets(qak, configure
     assert not ESCAPES.search(ran.err)
 
 
+def test_failed_search_tells_what_the_provider_says_of_itself(qak, configured) -> None:
+    configured("fail")
+    assert "the provider is unavailable: no route" in qak("search", "x").err
+
+
 def test_degraded_answer_names_the_missing_side_to_the_person(qak, configured) -> None:
     configured("degraded")
     ran = qak("search", "x", "--json")
@@ -122,6 +127,14 @@ def test_no_color_is_respected(qak_on_terminal, configured) -> None:
     configured()
     ran = qak_on_terminal("search", "发布", NO_COLOR="1")
     assert not re.search(r"\x1b\[[0-9;]*3[0-9]", ran.out)
+
+
+@pytest.mark.parametrize("columns", ["1", "3", "4", "20"])
+def test_results_are_shown_on_a_terminal_of_any_width(qak_on_terminal, configured, columns) -> None:
+    configured()
+    ran = qak_on_terminal("search", "发布", COLUMNS=columns)
+    assert ran.code == 0
+    assert "审核人" in re.sub(r"\s", "", STYLE.sub("", ran.out))
 
 
 def test_chinese_and_english_text_wrap_at_80_columns(qak_on_terminal, configured, tmp_path) -> None:

@@ -49,7 +49,9 @@ def _gist(document: LibraryDocument) -> str:
         if (more := document.section_count - len(document.sections)) > 1:
             lines.append(f"… (+{more})")
     where = locator(document.path)
-    lines.append(f"正文 / Full text: {where}" if where else "正文 / Full text: not shown, its path is too long")
+    lines.append(
+        f"正文 / Full text: {where}" if where else "正文 / Full text: not shown, its path is too long or unusual"
+    )
     return "\n".join(lines)
 
 

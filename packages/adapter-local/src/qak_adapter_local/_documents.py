@@ -88,6 +88,10 @@ class LibraryDocument:
         """Return plain JSON values."""
         return {**asdict(self), "sections": list(self.sections)}
 
+    def texts(self) -> tuple[str, ...]:
+        """Return what must be Unicode text for the index to take it."""
+        return (self.title, self.gist, *self.sections, self.name, self.mime_type, self.added_at, self.updated_at)
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> LibraryDocument:
         """Read what :meth:`to_dict` gave."""
@@ -130,6 +134,13 @@ class Span:
     end: int
     page: int | None
     section: str | None
+
+    def is_sound(self) -> bool:
+        """Whether the values are of their types, which those read from a file may not be."""
+        numbers = (self.start, self.end, 1 if self.page is None else self.page)
+        return all(type(number) is int and 0 <= number < 1 << 31 for number in numbers) and isinstance(
+            self.section, str | None
+        )
 
 
 def convert(content: bytes, name: str) -> Document:

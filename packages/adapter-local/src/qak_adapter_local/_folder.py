@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
-import stat
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -23,22 +22,19 @@ from qak_adapter_local._errors import (
     reason_of,
     unavailable,
 )
-from qak_adapter_local._files import exclusive_lock, make_folder
+from qak_adapter_local._files import exclusive_lock, make_folder, open_below, read_document
 from qak_adapter_local._index import Entry, Index
-from qak_adapter_local._paths import is_plain_text, source_path
+from qak_adapter_local._paths import source_path
 from qak_adapter_local._summary import summarize_by_headings
+from qak_adapter_local._walk import walk
 from qak_core.authoring import stable_id
 
 MAX_FILES = 10_000
 MAX_FILE_BYTES = 64 * 1024 * 1024
 MAX_TOTAL_BYTES = 4 * 1024 * 1024 * 1024
-_MAX_DEPTH = 32
 REFRESH_INTERVAL_S = 2.0
 _LOCK_TIMEOUT_S = 60.0
-# Documents, not source code; anything else in the folder is passed over.
-_SUFFIXES = frozenset(
-    ".txt .text .md .markdown .csv .tsv .json .html .htm .pdf .docx .pptx .xlsx .odt .rtf .epub".split()
-)
+_BATCH = 64
 
 Progress = Callable[[int, int, str], None]
 """Called with the number of files done, of files to do, and the name of the last one."""
@@ -74,8 +70,8 @@ def open_folder(
 ) -> FolderLibrary:
     """Index a directory in place and return it, ready to be searched.
 
-    Nothing is written into it. Hidden files, symbolic links and types other than documents are passed over; a file
-    that cannot be read is among the ``problems`` and harms no other.
+    Nothing is written into it. Hidden files, symbolic links, types other than documents and names with control
+    characters are passed over; a file that cannot be read is among the ``problems`` and harms no other.
 
     Args:
         path: of the directory; text may be quoted, a ``file:`` URL or start with ``~``.
@@ -127,10 +123,10 @@ class FolderLibrary:
         Raises:
             LibraryError: ``invalid_path`` or ``not_found``.
         """
-        import tempfile
+        import tempfile  # 5 ms that a library does not need
 
         root = source_path(path)
-        if not root.exists():
+        if not os.path.exists(root):
             raise LibraryError("not_found", "There is no folder of this path; check it for typing mistakes.")
         if not root.is_dir():
             raise LibraryError("invalid_path", "The path names a file; give the path of a folder.")
@@ -187,16 +183,12 @@ class FolderLibrary:
         Raises:
             LibraryError: ``library_unavailable``.
         """
-        with unavailable("The folder"), self._refreshing:
-            if self._closed:
-                raise LibraryError("library_unavailable", "The folder has been closed.")
-            make_folder(self._home)
-            with exclusive_lock(self._home / "lock", timeout_s=_LOCK_TIMEOUT_S):
-                try:
-                    self._follow(on_progress)
-                except IndexDamaged:
-                    self._index.create()
-                    self._follow(on_progress)
+        with self._writing():
+            try:
+                self._follow(on_progress)
+            except IndexDamaged:
+                self._index.create()
+                self._follow(on_progress)
             self._due = time.monotonic() + self._refresh_interval_s
 
     def close(self) -> None:
@@ -218,11 +210,22 @@ class FolderLibrary:
                 return ask(self._index)
             except IndexDamaged as damage:
                 _log.warning("The index of the folder is rebuilt: %s.", damage)
-        with unavailable("The folder"), exclusive_lock(self._home / "lock", timeout_s=_LOCK_TIMEOUT_S):
+        with self._writing():
+            with contextlib.suppress(IndexDamaged):
+                return ask(self._index)  # another search may have been faster
             self._index.create()
-        self.refresh()
-        with unavailable("The folder"):
+            self._follow(None)
             return ask(self._index)
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Be the only one who changes the index."""
+        with unavailable("The folder"), self._refreshing:
+            if self._closed:
+                raise LibraryError("library_unavailable", "The folder has been closed.")
+            make_folder(self._home)
+            with exclusive_lock(self._home / "lock", timeout_s=_LOCK_TIMEOUT_S):
+                yield
 
     def _follow(self, on_progress: Progress | None) -> None:
         known, found = self._index.stamps(), self._scan()
@@ -250,15 +253,16 @@ class FolderLibrary:
         found: dict[str, str] = {}
         bounds = []
         total = 0
-        for name, status in _walk(self.root):
+        for name, status in walk(self.root):
             if len(found) >= self._max_files:
                 bounds.append(f"only the first {self._max_files:,} files are searched")
                 break
-            if total + status.st_size > self._max_total_bytes:
+            size = status.st_size if status.st_size <= self._max_file_bytes else 0  # what is too large is never read
+            if total + size > self._max_total_bytes:
                 bounds.append(f"only files of {self._max_total_bytes:,} bytes together are searched")
                 break
             found[name] = f"{status.st_mtime_ns}-{status.st_ctime_ns}-{status.st_size}-{status.st_ino}"
-            total += status.st_size
+            total += size
         self._bounds = tuple(
             FolderProblem(name=".", code="too_large", message=f"The folder is large: {bound}; open a part of it.")
             for bound in bounds
@@ -308,51 +312,11 @@ class FolderLibrary:
         """Read a file that is in the folder for certain, even if somebody swaps links while we look."""
         path = self.root / name
         try:
-            with open(path, "rb", opener=_open_here) as stream:
+            with open(path, "rb", opener=lambda _, flags: open_below(self.root, name, flags)) as stream:
                 status = os.fstat(stream.fileno())
                 resolved = Path(os.path.realpath(path))
                 if not resolved.is_relative_to(self.root) or not os.path.samestat(status, resolved.stat()):
                     raise LibraryError("invalid_path", "The file is outside of the folder.")
-                if not stat.S_ISREG(status.st_mode):
-                    raise LibraryError("not_a_file", "The entry is no regular file.")
-                content = stream.read(self._max_file_bytes + 1)
+                return read_document(stream, self._max_file_bytes), status
         except OSError as error:
             raise LibraryError("copy_failed", f"The file cannot be read ({reason_of(error)}).") from None
-        if len(content) > self._max_file_bytes:
-            raise LibraryError("too_large", f"The file has more than {self._max_file_bytes:,} bytes, the limit.")
-        if not content:
-            raise LibraryError("empty_file", "The file has 0 bytes.")
-        return content, status
-
-
-_BATCH = 64
-
-
-def _walk(root: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield the documents below a folder as POSIX paths, by name, without following a link."""
-    waiting: list[tuple[Path, int]] = [(root, 0)]
-    while waiting:
-        folder, depth = waiting.pop()
-        try:
-            with os.scandir(folder) as scan:
-                entries = sorted(scan, key=lambda entry: entry.name)
-        except OSError as error:
-            if folder == root:
-                raise
-            _log.warning("A folder below the searched one cannot be read: %s.", error.strerror)
-            continue
-        below = []
-        for entry in entries:
-            # "~$" marks the lock files of Office. A name that is not Unicode could not be told to anybody.
-            if entry.name.startswith((".", "~$")) or not is_plain_text(entry.name):
-                continue
-            with contextlib.suppress(OSError):  # it went away
-                if entry.is_dir(follow_symlinks=False) and depth < _MAX_DEPTH:
-                    below.append((Path(entry.path), depth + 1))
-                elif entry.is_file(follow_symlinks=False) and Path(entry.name).suffix.lower() in _SUFFIXES:
-                    yield Path(entry.path).relative_to(root).as_posix(), entry.stat(follow_symlinks=False)
-        waiting.extend(reversed(below))
-
-
-def _open_here(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0))

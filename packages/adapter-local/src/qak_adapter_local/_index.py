@@ -10,7 +10,10 @@ import contextlib
 import json
 import re
 import sqlite3
+import stat
 import threading
+import zlib
+from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +23,7 @@ from qak_adapter_local._errors import IndexDamaged
 from qak_adapter_local._query import query_tokens
 from qak_adapter_local._ranking import Ranked, head_row, passage_row, rows_of, score
 
-_SCHEMA_VERSION = 1
+_SCHEMA_VERSION = 2
 _SCHEMA = """
 CREATE TABLE documents (
   number INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, stamp TEXT NOT NULL, record TEXT NOT NULL
@@ -41,6 +44,8 @@ _FOREIGN = re.compile("[^0-9a-z_\x80-\U0010ffff]")
 _BUSY_TIMEOUT_S = 5.0
 _IDLE_CONNECTIONS = 4
 
+_File = tuple[int, int]  # device and number
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
@@ -59,7 +64,7 @@ class Entry:
         key: its name in the index.
         stamp: changes whenever the document does.
         record: what a search gives back, as plain JSON values.
-        aliases: further names by which :meth:`Index.find` knows it.
+        aliases: by which :meth:`Index.find` knows it.
         titles: names of the document, the words that count most.
         headings: all of them.
         passages: the text.
@@ -97,8 +102,7 @@ class Index:
     def __init__(self, path: Path) -> None:
         """Name the file; it is opened when first needed."""
         self._path = path
-        self._idle: list[sqlite3.Connection] = []
-        self._file: tuple[int, int] | None = None
+        self._idle: deque[tuple[_File, sqlite3.Connection]] = deque()
         self._lock = threading.Lock()
         self._closed = False
 
@@ -115,11 +119,6 @@ class Index:
         with self._connection() as connection:
             return dict(connection.execute("SELECT key, stamp FROM documents"))
 
-    def keys(self) -> set[str]:
-        """Return the key of every document."""
-        with self._connection() as connection:
-            return {key for (key,) in connection.execute("SELECT key FROM documents")}
-
     def count(self) -> int:
         """Return how many documents there are."""
         with self._connection() as connection:
@@ -129,20 +128,16 @@ class Index:
         """Return the records of all documents, in the order they came."""
         with self._connection() as connection:
             rows = connection.execute("SELECT record FROM documents ORDER BY number").fetchall()
-        return [json.loads(record) for (record,) in rows]
+        return [_unsealed(record) for (record,) in rows]
 
-    def find(self, aliases: Iterable[str]) -> list[dict[str, Any]]:
-        """Return the records of the documents with one of these aliases or keys."""
-        found: dict[int, str] = {}
+    def find(self, aliases: Iterable[str]) -> list[str]:
+        """Return the keys of the documents with one of these aliases."""
+        found: dict[str, None] = {}
         with self._connection() as connection:
             for alias in aliases:
-                rows = connection.execute(
-                    "SELECT number, record FROM documents WHERE key = ?1"
-                    " OR number IN (SELECT number FROM aliases WHERE alias = ?1)",
-                    (alias,),
-                )
-                found.update(rows.fetchall())
-        return [json.loads(record) for record in found.values()]
+                query = "SELECT key FROM aliases JOIN documents USING (number) WHERE alias = ?"
+                found.update((key, None) for (key,) in connection.execute(query, (alias,)))
+        return list(found)
 
     def put(self, entry: Entry) -> None:
         """Add a document or replace the one with its key, at once for every reader."""
@@ -155,7 +150,7 @@ class Index:
                 _delete(connection, old[0])
             number = connection.execute(
                 "INSERT INTO documents (number, key, stamp, record) VALUES (?, ?, ?, ?)",
-                (old and old[0], entry.key, entry.stamp, json.dumps(entry.record)),
+                (old and old[0], entry.key, entry.stamp, _sealed(entry.record)),
             ).lastrowid
             assert number is not None
             connection.executemany(
@@ -200,7 +195,7 @@ class Index:
             return []
         with self._connection() as connection:
             connection.execute("BEGIN")  # one state of the index for all that is read
-            rows = connection.execute("SELECT rows FROM totals").fetchone()[0]
+            rows = connection.execute("SELECT CAST(total(rows) AS INTEGER) FROM totals").fetchone()[0]
             scores = score(connection, tokens, rows)
             ranked = scores.best_passages(limit) if passages else scores.best_documents(limit)
             hits = [_hit(connection, place, scores.highest) for place in ranked]
@@ -210,8 +205,8 @@ class Index:
     def release(self) -> None:
         """Close the connections that nobody uses; later calls open new ones."""
         with self._lock:
-            idle, self._idle = self._idle, []
-        for connection in idle:
+            idle, self._idle = self._idle, deque()
+        for _, connection in idle:
             connection.close()
 
     def close(self) -> None:
@@ -227,74 +222,83 @@ class Index:
             IndexDamaged: it is missing, of another version, or SQLite cannot make sense of it.
             sqlite3.OperationalError: it is locked or the disk fails.
         """
-        connection = self._checkout()
         try:
+            status = self._path.lstat()
+        except FileNotFoundError:
+            raise IndexDamaged("the file is missing") from None
+        if not stat.S_ISREG(status.st_mode):  # what a link leads to is not ours to open
+            raise IndexDamaged("it is no regular file")
+        # Somebody may replace a damaged file at any time; its number stays taken while a connection to it is open.
+        file = (status.st_dev, status.st_ino)
+        connection = self._idle_connection(file) or self._checked_connection()
+        with _closed_on_error(connection):
             yield connection
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if _is_damage(error):
-                raise IndexDamaged(str(error)) from None
-            raise
-        except BaseException:
-            connection.close()
-            raise
         with self._lock:
             if not self._closed and len(self._idle) < _IDLE_CONNECTIONS:
-                self._idle.append(connection)
+                self._idle.append((file, connection))
                 return
         connection.close()
 
-    def _checkout(self) -> sqlite3.Connection:
-        try:
-            status = self._path.stat()
-        except FileNotFoundError:
-            raise IndexDamaged("the file is missing") from None
-        # Another process may have replaced a damaged file; the old one's number stays taken while it is open here.
-        if (status.st_dev, status.st_ino) != self._file:
-            self.release()
-            self._file = (status.st_dev, status.st_ino)
-        with self._lock:
-            if self._idle:
-                return self._idle.pop()
+    def _idle_connection(self, file: _File) -> sqlite3.Connection | None:
+        while True:
+            with self._lock:
+                if not self._idle:
+                    return None
+                known, connection = self._idle.popleft()
+            if known == file:
+                return connection
+            connection.close()
+
+    def _checked_connection(self) -> sqlite3.Connection:
         connection = self._connect()
-        try:
+        with _closed_on_error(connection):
             version = connection.execute("PRAGMA user_version").fetchone()[0]
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if _is_damage(error):
-                raise IndexDamaged(str(error)) from None
-            raise
-        if version != _SCHEMA_VERSION:
-            connection.close()
-            raise IndexDamaged(f"version {version} instead of {_SCHEMA_VERSION}")
+            if version != _SCHEMA_VERSION:
+                raise IndexDamaged(f"version {version} instead of {_SCHEMA_VERSION}")
         return connection
 
     def _connect(self) -> sqlite3.Connection:
         connection = sqlite3.connect(
             self._path, timeout=_BUSY_TIMEOUT_S, isolation_level=None, check_same_thread=False, cached_statements=64
         )
-        try:
+        with _closed_on_error(connection):
             connection.execute("PRAGMA journal_mode = WAL")
             connection.execute("PRAGMA synchronous = NORMAL")  # derived data: a lost commit is found and made up for
             connection.execute("PRAGMA secure_delete = ON")
-        except sqlite3.DatabaseError as error:
-            connection.close()
-            if _is_damage(error):
-                raise IndexDamaged(str(error)) from None
-            raise
         return connection
+
+
+def _sealed(record: Mapping[str, Any]) -> str:
+    """Return a record as stored: SQLite would not notice a byte that the disk lost."""
+    text = json.dumps(record)
+    return f"{zlib.crc32(text.encode()):08x}{text}"
+
+
+def _unsealed(stored: object) -> dict[str, Any]:
+    """Return what was sealed.
+
+    Raises:
+        IndexDamaged: it is not that any more.
+    """
+    checksum, text = (stored[:8], stored[8:]) if isinstance(stored, str) else ("", "")
+    if checksum != f"{zlib.crc32(text.encode()):08x}":
+        raise IndexDamaged("a record is not as it was written")
+    record: dict[str, Any] = json.loads(text)
+    return record
 
 
 def _hit(connection: sqlite3.Connection, ranked: Ranked, highest: float) -> IndexHit:
     """Read one hit; one by the title alone gets its document's first passage."""
     value, number, row = ranked
-    record = connection.execute("SELECT record FROM documents WHERE number = ?", (number,)).fetchone()[0]
+    found = connection.execute("SELECT record FROM documents WHERE number = ?", (number,)).fetchone()
+    if found is None:
+        raise IndexDamaged("a document is missing")
     passage = connection.execute(
-        "SELECT text, page, section FROM passages WHERE row >= ? AND row <= ? ORDER BY row LIMIT 1",
+        "SELECT CAST(text AS TEXT), page, section FROM passages WHERE row >= ? AND row <= ? ORDER BY row LIMIT 1",
         (row, row) if row is not None else rows_of(number),
     ).fetchone()
     return IndexHit(
-        record=json.loads(record),
+        record=_unsealed(found[0]),
         score=min(value / highest, 1.0),
         passage=passage and Passage(text=passage[0], page=passage[1], section=passage[2]),
         by_text=row is not None,
@@ -332,13 +336,27 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
     connection.execute("COMMIT")
 
 
+@contextlib.contextmanager
+def _closed_on_error(connection: sqlite3.Connection) -> Iterator[None]:
+    """Close the connection when something fails, and tell damage of the file from all else."""
+    try:
+        yield
+    except BaseException as error:
+        connection.close()
+        # SQLite may quote the damage itself in its message, which then is no Unicode.
+        if isinstance(error, UnicodeDecodeError) or (isinstance(error, sqlite3.DatabaseError) and _is_damage(error)):
+            raise IndexDamaged(str(error)) from None
+        raise
+
+
 def _is_damage(error: sqlite3.DatabaseError) -> bool:
     """Whether the file is to blame, rather than a lock, the disk or a full one."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
-    # SQLITE_ERROR stands for a table that is gone.
+    # SQLITE_ERROR stands for a table that is gone, SQLITE_CONSTRAINT for tables that contradict each other.
     return code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF in {
         sqlite3.SQLITE_CORRUPT,
         sqlite3.SQLITE_NOTADB,
         sqlite3.SQLITE_FORMAT,
         sqlite3.SQLITE_ERROR,
+        sqlite3.SQLITE_CONSTRAINT,
     }

@@ -9,8 +9,12 @@ from pathlib import Path, PureWindowsPath
 from urllib.parse import unquote_to_bytes, urlsplit
 
 from qak_adapter_local._errors import LibraryError
+from qak_core.normalization import MAX_LOCATOR_CHARS
 
-MAX_LOCATOR_CHARS = 300  # clause response.source: a longer one would be cut, and a cut path names another file
+# What the section Text of the protocol removes or replaces, and as surely makes another path of it.
+_NOT_KEPT = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u200b\u202a-\u202e\u2060\u2066-\u2069\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
 _MAX_STEM_BYTES = 100  # with what is added, below the 143 that encrypting file systems leave
 _MAX_SUFFIX_CHARS = 12
 
@@ -81,9 +85,11 @@ def safe_name(name: str, unique: str, suffix: str | None = None) -> str:
 
 
 def locator(path: str, page: int | None = None) -> str | None:
-    """Return the path as a locator, with ``#page=N`` where a page is known; ``None`` if it would be cut."""
+    """Return the path as a locator, with ``#page=N`` where a page is known; ``None`` if it would not stay as it is."""
     text = f"{path}#page={page}" if page else path
-    return text if len(text) <= MAX_LOCATOR_CHARS else None
+    # A longer one would be cut (clause response.source), and a cut path names another file.
+    kept = len(text) <= MAX_LOCATOR_CHARS and text.strip() == text and not _NOT_KEPT.search(text)
+    return text if kept else None
 
 
 def _unquoted(text: str) -> str:

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable
 
 MAX_QUERY_TOKENS = 48
+_MAX_QUERY_CHARS = 10_000  # of a text that was pasted for a question; the protocol lets 500 through
 
 # What asks rather than names. Documents keep every word, and so does a query that holds nothing else. No single
 # characters but the particles: 请 and 的 are parts of words (请假, 目的).
@@ -23,6 +24,7 @@ _QUESTION = re.compile(
 
 def query_tokens(query: str, tokenize: Callable[[str], list[str]]) -> list[str]:
     """Return the distinct tokens of a question, without its question words unless it holds nothing else."""
+    query = query[:_MAX_QUERY_CHARS]
     tokens = tokenize(_QUESTION.sub(" ", query))
     if all(len(token) == 1 for token in tokens):  # a lone character is in no index: Chinese is stored by pairs
         tokens = tokenize(query)

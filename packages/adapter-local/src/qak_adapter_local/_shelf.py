@@ -14,80 +14,29 @@ A document is there once its record is, and gone once it isn't; files that no re
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import logging
 import os
 import re
 import sqlite3
+import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, TypeVar
 
-from qak_adapter_local._documents import LibraryDocument, Span, passages_of
+from qak_adapter_local._documents import LibraryDocument, passages_of
 from qak_adapter_local._errors import IndexDamaged, LibraryError, reason_of, unavailable
-from qak_adapter_local._files import exclusive_lock, make_folder, sync_folder, temporary_name, write_durably
+from qak_adapter_local._files import exclusive_lock, make_folder, open_here, sync_folder, temporary_name, write_durably
 from qak_adapter_local._index import Entry, Index
+from qak_adapter_local._record import Record
 
-_FORMAT = 1
 _LOCK_TIMEOUT_S = 60.0
 _RECORD_NAME = re.compile(r"[0-9a-f]{16}\.json")
 
 _T = TypeVar("_T")
 _log = logging.getLogger("qak_adapter_local")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Record:
-    """What ``records/<id>.json`` holds.
-
-    Attributes:
-        document: as shown; its ``path`` is left empty on the disk, so that a library can be moved.
-        sha256: of the file.
-        source_key: of the source's path, see ``_paths.same_name_key``.
-        copy_name: in ``files``.
-        text_name: in ``texts``.
-        headings: all of the document's.
-        spans: its passages in the text.
-    """
-
-    document: LibraryDocument
-    sha256: str
-    source_key: str
-    copy_name: str
-    text_name: str
-    headings: Sequence[str]
-    spans: Sequence[Span]
-
-    def aliases(self) -> tuple[str, str]:
-        """By what a second import of the same document is known."""
-        return (f"sha256:{self.sha256}", f"source:{self.source_key}")
-
-    def to_json(self) -> bytes:
-        """Return the record as stored."""
-        document = {**self.document.to_dict(), "path": ""}
-        return json.dumps({"format": _FORMAT, **asdict(self), "document": document}).encode()
-
-    @classmethod
-    def from_json(cls, data: bytes) -> Record:
-        """Read what :meth:`to_json` gave.
-
-        Raises:
-            ValueError: it is not that.
-        """
-        try:
-            values = json.loads(data)
-            if values.pop("format") != _FORMAT:
-                raise ValueError("another format")
-            document = LibraryDocument.from_dict(values.pop("document"))
-            record = cls(document=document, **{**values, "spans": tuple(Span(**span) for span in values["spans"])})
-            names = (record.copy_name, record.text_name)
-            if not all(name and name == os.path.basename(name) and not name.startswith(".") for name in names):
-                raise ValueError("a file name with a path in it")
-        except (KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"not a record: {type(error).__name__}") from None
-        return record
 
 
 class Shelf:
@@ -114,7 +63,10 @@ class Shelf:
                 raise LibraryError(
                     "library_unavailable", "Something that is no folder is in the owner's folder's place."
                 )
-            return self._records.is_dir()
+            try:
+                return stat.S_ISDIR(self._records.stat().st_mode)
+            except FileNotFoundError:
+                return False
 
     def read(self, ask: Callable[[Index], _T]) -> _T:
         """Ask the index, mending it first where it has to be.
@@ -198,9 +150,10 @@ class Shelf:
         self._clear(files)
         return True
 
-    def records(self, aliases: Sequence[str]) -> list[Record]:
-        """Return the records that the index knows under one of these aliases or ids."""
-        ids = self.read(lambda index: [found["document"]["id"] for found in index.find(aliases)])
+    def records(self, sha256: str, source_key: str) -> list[Record]:
+        """Return the records of the documents that are of this content or from this source."""
+        aliases = _aliases(sha256, source_key)
+        ids = self.read(lambda index: index.find(aliases))
         return [record for document_id in ids if (record := self._load(document_id)) is not None]
 
     def close(self) -> None:
@@ -212,7 +165,7 @@ class Shelf:
         if self._checked:
             return
         with self._mutex:
-            if not self._healthy() or self._index.keys() != self._ids():
+            if not self._healthy() or self._index.stamps().keys() != self._ids():
                 with self._locked():
                     self._mend()
             self._checked = True
@@ -280,7 +233,7 @@ class Shelf:
             key=document.id,
             stamp=_stamp(self._record_path(document.id).lstat()),
             record={"document": {**document.to_dict(), "path": ""}, "text_name": record.text_name},
-            aliases=record.aliases(),
+            aliases=_aliases(record.sha256, record.source_key),
             titles=tuple(dict.fromkeys((document.title, Path(document.name).stem))),
             headings=[document.gist, *record.headings],
             passages=passages_of(markdown, record.spans),
@@ -288,7 +241,7 @@ class Shelf:
 
     def _load(self, document_id: str) -> Record | None:
         try:
-            return Record.from_json(_read_own(self._record_path(document_id)))
+            return Record.from_json(_read_own(self._record_path(document_id)), document_id)
         except (OSError, ValueError) as error:
             _log.warning("Document %s is passed over, its record cannot be read: %s.", document_id, reason_of(error))
             return None
@@ -299,7 +252,8 @@ class Shelf:
         except OSError as error:
             _log.warning(
                 "The text of document %s is lost (%s); it is found by title and headings only until it is added again.",
-                *(record.document.id, reason_of(error)),
+                record.document.id,
+                reason_of(error),
             )
             return ""
 
@@ -332,7 +286,7 @@ class Shelf:
         temporary_name(self._pending).unlink(missing_ok=True)
         try:
             names = json.loads(_read_own(self._pending))
-        except (FileNotFoundError, ValueError):
+        except (FileNotFoundError, ValueError, RecursionError):
             return set()
         paths = {self._folder / name for name in names if isinstance(name, str)} if isinstance(names, list) else set()
         return {path for path in paths if path.parent in (self._files, self._texts) and path.name != ".."}
@@ -345,11 +299,18 @@ class Shelf:
         self._pending.unlink(missing_ok=True)
 
 
+def _aliases(sha256: str, source_key: str) -> tuple[str, str]:
+    """Return by what a second import of the same document is known."""
+    return f"sha256:{sha256}", f"source:{source_key}"
+
+
 def _stamp(status: os.stat_result) -> str:
     return f"{status.st_mtime_ns}-{status.st_size}"
 
 
 def _read_own(path: Path) -> bytes:
-    """Read a file of the library's own, never one that a link of this name points to."""
-    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NOFOLLOW", 0))) as stream:
+    """Read a file of the library's own, never one that a link of this name points to, and never wait on a pipe."""
+    with open(path, "rb", opener=open_here) as stream:
+        if not stat.S_ISREG(os.fstat(stream.fileno()).st_mode):
+            raise OSError(errno.EINVAL, "not a regular file")
         return stream.read()

@@ -25,6 +25,7 @@ MAX_SECTION_CHARS = 120
 
 DEFAULT_BASE_URL = "https://dashscope.aliyuncs.com/compatible-mode/v1"
 DEFAULT_MODEL = "qwen-flash"
+DEFAULT_TIMEOUT_S = 20.0
 _EXCERPT_CHARS = 6_000
 _LISTED_HEADINGS = 80
 _MAX_ANSWER_BYTES = 256 * 1024
@@ -83,7 +84,7 @@ class ChatSummarizer:
         *,
         base_url: str = DEFAULT_BASE_URL,
         model: str = DEFAULT_MODEL,
-        timeout_s: float = 20.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> None:
         """Keep where to ask.
 
@@ -105,7 +106,7 @@ class ChatSummarizer:
         api_key: Secret | None = None,
         base_url: str | None = None,
         model: str | None = None,
-        timeout_s: float = 20.0,
+        timeout_s: float = DEFAULT_TIMEOUT_S,
     ) -> ChatSummarizer | None:
         """Fill what is not given from ``QWEN_AUDIO_MEMORY_API_KEY``, ``…_BASE_URL``, ``…_MODEL``.
 
@@ -131,13 +132,13 @@ class ChatSummarizer:
             # A thread with a loop of its own: the caller may be inside one.
             with ThreadPoolExecutor(1, thread_name_prefix="qak-summary") as executor:
                 answer = executor.submit(asyncio.run, self._ask(document, own.title)).result()
-            told = json.loads(_FENCE.sub(r"\1", answer))
+            told = json.loads(_unfenced(answer))
             if not isinstance(told, dict):
                 raise TypeError(f"expected a JSON object, got {type(told).__name__}")
         except Exception as error:  # noqa: BLE001 - a summary is never worth losing the document; the text may hold the key
             _log.warning("No summary from the model (%s); the document's own headings are used.", type(error).__name__)
             return own
-        lines = {_heading(line) for line in document.markdown.splitlines()}
+        lines = {_heading(line) for line in document.markdown.splitlines() if len(line) <= _MAX_LINE_CHARS}
         lines.update(_heading(block.text) for block in document.headings)
         sections = told.get("sections")
         sections = [_heading(text) for text in sections if isinstance(text, str)] if isinstance(sections, list) else []
@@ -160,7 +161,8 @@ class ChatSummarizer:
                 {"role": "user", "content": _excerpt(document, title)},
             ],
         }
-        headers = {"Authorization": f"Bearer {self._api_key.reveal()}"}
+        # Not compressed, so that the limit is one of memory as well.
+        headers = {"Authorization": f"Bearer {self._api_key.reveal()}", "Accept-Encoding": "identity"}
         received = bytearray()
         async with (
             asyncio.timeout(self._timeout_s),
@@ -168,7 +170,7 @@ class ChatSummarizer:
             client.stream("POST", self._url, json=body, headers=headers) as response,
         ):
             response.raise_for_status()
-            async for part in response.aiter_bytes():
+            async for part in response.aiter_raw():
                 received += part
                 if len(received) > _MAX_ANSWER_BYTES:
                     raise ValueError("the answer is too long")
@@ -176,8 +178,16 @@ class ChatSummarizer:
         return str(answer["choices"][0]["message"]["content"])
 
 
-_FENCE = re.compile(r"\A\s*```(?:json)?\s*(.*?)\s*```\s*\Z", re.DOTALL)
-_MARKS = re.compile(r"^\s{0,3}(?:#{1,6}\s+|[-*+]\s+|>\s*)+|\s+#+\s*$")
+_MAX_LINE_CHARS = 4 * MAX_SECTION_CHARS  # no heading, whatever marks are around it
+_MARKS = re.compile(r"^(?:(?:#{1,6}|[-*+])(?: |$)|> ?)+| #+$")  # of a line whose white space is single blanks
+
+
+def _unfenced(answer: str) -> str:
+    """Return an answer without the code fence that models like to put around JSON."""
+    answer = answer.strip()
+    if answer.startswith("```") and answer.endswith("```"):
+        answer = answer.strip("`").removeprefix("json")
+    return answer
 
 
 def _first_heading(document: Document) -> str:
@@ -201,7 +211,7 @@ def _line(text: str) -> str:
 
 def _heading(text: str) -> str:
     """Return a heading's text without its Markdown marks, or nothing where it is too long to be given verbatim."""
-    text = _line(_MARKS.sub("", text))
+    text = _MARKS.sub("", _line(text))
     return text if len(text) <= MAX_SECTION_CHARS else ""
 
 

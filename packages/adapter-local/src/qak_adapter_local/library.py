@@ -8,7 +8,6 @@ import hashlib
 import os
 import re
 import secrets
-import stat
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -17,9 +16,11 @@ from pathlib import Path
 
 from qak_adapter_local._documents import LibraryDocument, SearchHit, convert, spans_of
 from qak_adapter_local._errors import LibraryError, reason_of
+from qak_adapter_local._files import open_to_read, read_document
 from qak_adapter_local._folder import FolderLibrary, open_folder
 from qak_adapter_local._paths import display_name, safe_name, same_name_key, source_path
-from qak_adapter_local._shelf import Record, Shelf
+from qak_adapter_local._record import Record
+from qak_adapter_local._shelf import Shelf
 from qak_adapter_local._summary import Summarizer, summarize_by_headings
 from qak_core.authoring import stable_id
 
@@ -80,14 +81,13 @@ class DomainLibrary:
         content = self._read(source)
         sha256 = hashlib.sha256(content).hexdigest()
         key = stable_id(same_name_key(os.path.realpath(source)))
-        aliases = (f"sha256:{sha256}", f"source:{key}")
         if shelf.exists():  # before the costly part; asked again below, with nobody else writing
-            self._replaced(shelf, source, sha256, aliases)
+            self._replaced(shelf, source, sha256, key)
         document = convert(content, source.name)
         summary = self._summarize(document, display_name(source.name))
         spans = spans_of(document)
         with shelf.writing():
-            replaced = self._replaced(shelf, source, sha256, aliases)
+            replaced = self._replaced(shelf, source, sha256, key)
             now = datetime.now(UTC).isoformat(timespec="seconds")
             document_id = replaced[0].document.id if replaced else secrets.token_hex(8)
             unique = f"{document_id}-{secrets.token_hex(3)}"
@@ -185,32 +185,24 @@ class DomainLibrary:
         return shelf
 
     def _read(self, source: Path) -> bytes:
-        """Return a file's bytes without ever waiting on a pipe or reading more than allowed."""
+        """Return the bytes of a file that is not the library's own."""
         try:
-            with open(source, "rb", opener=_open_without_waiting) as stream:
-                status = os.fstat(stream.fileno())
-                if not stat.S_ISREG(status.st_mode):
-                    raise LibraryError("not_a_file", "The path names no regular file; give the path of one file.")
+            with open_to_read(source) as stream:
                 if _is_inside(source, self.directory):
                     raise LibraryError("invalid_path", "The path lies in the library itself; give the original file.")
-                content = stream.read(self._max_bytes + 1) if status.st_size <= self._max_bytes else None
+                return read_document(stream, self._max_bytes)
         except OSError as error:
             raise _source_error(error, source) from None
         except ValueError:
             raise LibraryError("invalid_path", "The path cannot name a file on this system.") from None
-        if content is None or len(content) > self._max_bytes:
-            raise LibraryError("too_large", f"The file has more than {self._max_bytes:,} bytes, the limit; split it.")
-        if not content:
-            raise LibraryError("empty_file", "The file has 0 bytes; save it again if it should hold something.")
-        return content
 
-    def _replaced(self, shelf: Shelf, source: Path, sha256: str, aliases: tuple[str, str]) -> Sequence[Record]:
+    def _replaced(self, shelf: Shelf, source: Path, sha256: str, key: str) -> Sequence[Record]:
         """Return the documents that this file takes the place of, the one from the same path first.
 
         Raises:
             LibraryError: ``library_full``: there is none, and the owner has as many as allowed.
         """
-        found = shelf.records(aliases)
+        found = shelf.records(sha256, key)
         by_path = [record for record in found if _same_file(record.document.source_path, source)]
         replaced = by_path + [record for record in found if record.sha256 == sha256 and record not in by_path]
         if not replaced and shelf.read(lambda index: index.count()) >= self._max_documents:
@@ -235,10 +227,6 @@ def _is_inside(path: Path, folder: Path) -> bool:
         return any(os.path.samestat(parent.stat(), root) for parent in Path(os.path.realpath(path)).parents)
     except OSError:
         return False
-
-
-def _open_without_waiting(path: str, flags: int) -> int:
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
 
 
 def _source_error(error: OSError, source: Path) -> LibraryError:

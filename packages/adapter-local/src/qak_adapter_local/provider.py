@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import threading
 from abc import ABC, abstractmethod
@@ -10,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from qak_adapter_local import _convert
-from qak_adapter_local._documents import LibraryDocument
+from qak_adapter_local._documents import LibraryDocument, SearchHit
 from qak_adapter_local._errors import ERRORS, LibraryError
 from qak_adapter_local._folder import FolderLibrary
 from qak_adapter_local._summary import ChatSummarizer
@@ -28,7 +27,7 @@ from qak_core import (
     RetrievalRequest,
     RetrievalResult,
 )
-from qak_core.authoring import BlockingPool, read_settings
+from qak_core.authoring import BlockingPool, read_settings, run_blocking
 
 _WORKERS = 4
 _MANAGING_WORKERS = 2
@@ -82,19 +81,23 @@ class _LocalProvider(ABC):
         return await self._run(self._pool, CancelSignal(_HEALTH_TIMEOUT_S), self._health)
 
     async def close(self) -> None:
-        """Take no more calls and let go of the index; what is still running is not waited for."""
+        """Take no more calls and let go of the index; a folder that is being read first ends the files it is at."""
         if not self._closed:
             self._closed = True
             self._pool.close()
-            await asyncio.to_thread(self._close)
+            await run_blocking(CancelSignal(), self._close)
 
     async def _run(self, pool: BlockingPool, signal: CancelSignal, fn: Callable[..., _T], *args: object) -> _T:
         if self._closed:
             raise KnowledgeClosed
         return await pool.run(signal, fn, *args)
 
+    def _retrieve(self, owner_id: str, query: str, top_k: int) -> Sequence[RetrievalResult]:
+        hits = self._search(owner_id, query, top_k)
+        return _convert.excerpts(hits) if self._excerpts else _convert.gists(hits)
+
     @abstractmethod
-    def _retrieve(self, owner_id: str, query: str, top_k: int) -> Sequence[RetrievalResult]: ...
+    def _search(self, owner_id: str, query: str, top_k: int) -> Sequence[SearchHit]: ...
 
     @abstractmethod
     def _health(self) -> ProviderHealth: ...
@@ -159,9 +162,8 @@ class LocalDomainKnowledgeProvider(_LocalProvider):
             raise
         return True
 
-    def _retrieve(self, owner_id: str, query: str, top_k: int) -> Sequence[RetrievalResult]:
-        hits = self.library.search(owner_id, query, top_k, passages=self._excerpts)
-        return _convert.excerpts(hits) if self._excerpts else _convert.gists(hits)
+    def _search(self, owner_id: str, query: str, top_k: int) -> Sequence[SearchHit]:
+        return self.library.search(owner_id, query, top_k, passages=self._excerpts)
 
     def _health(self) -> ProviderHealth:
         directory = self.library.directory
@@ -206,11 +208,10 @@ class LocalFolderKnowledgeProvider(_LocalProvider):
         self._owner_id = owner_id
         self._opening = threading.Lock()
 
-    def _retrieve(self, owner_id: str, query: str, top_k: int) -> Sequence[RetrievalResult]:
+    def _search(self, owner_id: str, query: str, top_k: int) -> Sequence[SearchHit]:
         if self._owner_id not in {None, owner_id}:
             return []
-        hits = self._open().search(query, top_k, passages=self._excerpts)
-        return _convert.excerpts(hits) if self._excerpts else _convert.gists(hits)
+        return self._open().search(query, top_k, passages=self._excerpts)
 
     def _open(self) -> FolderLibrary:
         with self._opening:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from qak_adapter_local._summary import DEFAULT_TIMEOUT_S
+from qak_adapter_local.library import MAX_BYTES, MAX_DOCUMENTS
 from qak_core.authoring import Secret
+
+_MAX_BYTES = 512 * 1024 * 1024
 
 
 def _default_directory() -> Path:
@@ -38,13 +42,13 @@ class LocalSettings:
     index_directory: Path | None = None
     owner_id: str | None = None
     excerpts: bool = False
-    max_documents: int = 40
-    max_bytes: int = 10 * 1024 * 1024
+    max_documents: int = MAX_DOCUMENTS
+    max_bytes: int = MAX_BYTES
     summary: bool = True
     summary_api_key: Secret | None = None
     summary_base_url: str | None = None
     summary_model: str | None = None
-    summary_timeout_s: float = 20.0
+    summary_timeout_s: float = DEFAULT_TIMEOUT_S
 
     def __post_init__(self) -> None:
         """Raise ``ValueError`` with one line a problem."""
@@ -53,6 +57,10 @@ class LocalSettings:
             for name in ("max_documents", "max_bytes")
             if (value := getattr(self, name)) < 1
         ]
+        if self.max_bytes > _MAX_BYTES:
+            problems.append(
+                f"max_bytes: expected at most {_MAX_BYTES}, which the converter takes, got {self.max_bytes}"
+            )
         if not 0 < self.summary_timeout_s <= 600:
             problems.append(f"summary_timeout_s: expected more than 0 and at most 600, got {self.summary_timeout_s:g}")
         if self.summary_base_url is not None and not self.summary_base_url.startswith(("https://", "http://")):

@@ -5,10 +5,13 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any
 
 from qak_contract_tests.corpus import Corpus, Document
 from qak_core import RetrievalResult, Source
+
+_MAX_HITS = 1_000  # an answer may have no end
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +40,7 @@ def read_hits(response: object) -> list[Hit]:
         found = getattr(response, "results", response)
     if found is None or isinstance(found, str) or not isinstance(found, Iterable):
         return []
-    return [_hit(candidate) for candidate in found]
+    return [_hit(candidate) for candidate in islice(found, _MAX_HITS)]
 
 
 def documents_of(hit: Hit, corpus: Corpus) -> set[str]:

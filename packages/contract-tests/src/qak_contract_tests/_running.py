@@ -43,6 +43,10 @@ class ClauseTimeout(AssertionError):
     """A clause took longer than its contract allows."""
 
 
+class ProviderEnds(AssertionError):
+    """The provider raised what ends a program."""
+
+
 class StaleWaiver(AssertionError):
     """A clause is waived, yet the provider keeps it."""
 
@@ -110,7 +114,12 @@ def run_in_own_loop(start: Callable[[], Coroutine[Any, Any, None]], timeout_s: f
             f"the event loop did not end within {timeout_s + _GRACE_S:g} s; the provider blocks it, or ignores that "
             "its tasks are cancelled"
         )
-    if (error := ended.exception()) is not None:
+    error = ended.exception()
+    if isinstance(
+        error, SystemExit | KeyboardInterrupt | asyncio.CancelledError
+    ):  # it would end the test run, and with 0 if it likes
+        raise ProviderEnds(f"the provider raised {type(error).__name__}, expected an error that its caller can catch")
+    if error is not None:
         raise error.with_traceback(_from_the_clause_on(error.__traceback__))
 
 

@@ -22,7 +22,7 @@ def toy_embedding(text: str, dimensions: int = 1024) -> list[float]:
         dimensions: length of the vector; below 256, too many words collide.
     """
     vector = [0.0] * dimensions
-    for token in _tokens(text):
+    for token in tokens(text):
         # Several signed places for each word: two words that share one place are still told apart by the others.
         digest = hashlib.blake2b(token.encode(errors="replace"), digest_size=4 * _PLACES).digest()
         for (place,) in struct.iter_unpack("<i", digest):
@@ -33,7 +33,8 @@ def toy_embedding(text: str, dimensions: int = 1024) -> list[float]:
     return [component / length for component in vector]
 
 
-def _tokens(text: str) -> list[str]:
+def tokens(text: str) -> list[str]:
+    """Return the words of a text, and the character pairs of scripts that are written without blanks."""
     found: list[str] = []
     for word in _WORD.findall(text.lower()):
         found += [word] if word.isascii() or len(word) == 1 else map("".join, pairwise(word))

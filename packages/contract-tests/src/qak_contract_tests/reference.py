@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from functools import lru_cache
-from itertools import pairwise
 from typing import Any
 
 from qak_contract_tests.corpus import Corpus, Document
+from qak_contract_tests.embedding import tokens
 from qak_core import (
     KnowledgeBase,
     KnowledgeBaseUnknown,
@@ -26,8 +25,6 @@ from qak_core import (
 from qak_core.authoring import Filter, matches, parse_filter
 
 CAPABILITIES = frozenset({"filters", "scores", "citations", "knowledge_bases", "management"})
-
-_WORD = re.compile(r"[0-9a-z_]+|[^\W0-9a-z_]+")
 
 
 class ReferenceProvider:
@@ -128,8 +125,8 @@ class ReferenceProvider:
         await asyncio.sleep(0)
 
     def _ranked(self, request: RetrievalRequest, documents: Sequence[Document]) -> list[tuple[float, Document]]:
-        wanted = tokens(request.query)
-        scored = [(len(wanted & tokens(document.text)) / max(1, len(wanted)), document) for document in documents]
+        wanted = _words(request.query)
+        scored = [(len(wanted & _words(document.text)) / max(1, len(wanted)), document) for document in documents]
         return sorted((pair for pair in scored if pair[0] > 0), key=lambda pair: -pair[0])
 
     def _results(self, ranked: Sequence[tuple[float, Document]]) -> Any:
@@ -152,9 +149,5 @@ class ReferenceProvider:
 
 
 @lru_cache(maxsize=1024)
-def tokens(text: str) -> frozenset[str]:
-    """Return the words of a text, and the character pairs of scripts that are written without blanks."""
-    found: set[str] = set()
-    for word in _WORD.findall(text.lower()):
-        found.update([word] if word.isascii() or len(word) == 1 else map("".join, pairwise(word)))
-    return frozenset(found)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(tokens(text))

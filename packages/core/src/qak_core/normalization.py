@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from itertools import islice
 from typing import Any
 
@@ -34,6 +35,7 @@ MAX_DATE_CHARS = 40
 MAX_PART_NAME_CHARS = 120
 
 _MAX_METADATA_LOOKED_AT = 256
+_MAX_KEY_LOOKED_AT = 400
 _MAX_DEGRADED = 16
 _MAX_INTEGER = 2**63  # what every JSON reader of the ecosystem can hold
 
@@ -236,23 +238,27 @@ def _source(get: _Get) -> Source | None:
     if source_id is None:
         source_id = _first(get, "documentId", "document_id")
     fields = (
-        _field(_identifier(source_id), MAX_SOURCE_ID_CHARS) if source_id is not None else None,
+        _field(str(exact_int(source_id)) if type(source_id) is int else source_id, MAX_SOURCE_ID_CHARS),
         _field(nested("title"), MAX_TITLE_CHARS) or _field(get("title"), MAX_TITLE_CHARS),
         public_url(nested("uri")) or public_url(nested("url")) or public_url(get("url")),
         _field(_first(nested, "mime_type", "mimeType"), MAX_MIME_TYPE_CHARS)
         or _field(_first(get, "mimeType", "mime_type"), MAX_MIME_TYPE_CHARS),
-        _field(nested("locator"), MAX_LOCATOR_CHARS),
+        _field(nested("locator"), MAX_LOCATOR_CHARS, one_line=False),  # two blanks in a path are two blanks
     )
     if not any(fields):
         return None
     return Source(id=fields[0], title=fields[1], uri=fields[2], mime_type=fields[3], locator=fields[4])
 
 
-def _field(value: object, limit: int) -> str | None:
-    if not isinstance(value, str):
-        return None
+def _field(value: object, limit: int, *, one_line: bool = True) -> str | None:
     # Redaction needs the whole of a credential, so it comes before the cut; what is far beyond the cut is not read.
-    return cut(redact_credentials(collapse(exact_str(value)[: 8 * limit])), limit) or None
+    return _readable(exact_str(value)[: 8 * limit], limit, one_line) if isinstance(value, str) else None
+
+
+@lru_cache(maxsize=256)  # the passages of a conversation share their documents' titles and places
+def _readable(text: str, limit: int, one_line: bool) -> str | None:
+    plain = collapse(text) if one_line else clean(text).strip()
+    return cut(redact_credentials(plain), limit) or None
 
 
 def _metadata(value: object) -> Mapping[str, str | bool | int | float]:
@@ -262,13 +268,21 @@ def _metadata(value: object) -> Mapping[str, str | bool | int | float]:
     for key, entry in islice(value.items(), _MAX_METADATA_LOOKED_AT):
         if len(kept) == MAX_METADATA_ENTRIES:
             break
-        name = clean(key).strip() if isinstance(key, str) else ""
-        if not 0 < len(name) <= MAX_METADATA_KEY_CHARS or name in kept or redact(name) != name:
+        name, secret = _metadata_key(exact_str(key)[:_MAX_KEY_LOOKED_AT]) if isinstance(key, str) else ("", False)
+        if not name or name in kept:
             continue
         plain = _plain(entry)
         if plain is not None:
-            kept[name] = REDACTED if isinstance(plain, str) and names_credential(name) else plain
+            kept[name] = REDACTED if secret and isinstance(plain, str) else plain
     return kept
+
+
+@lru_cache(maxsize=256)  # the results of a provider share their keys
+def _metadata_key(key: str) -> tuple[str, bool]:
+    """Return a key as it may be kept, empty if it may not, and whether it names a credential."""
+    name = clean(key).strip()
+    usable = 0 < len(name) <= MAX_METADATA_KEY_CHARS and redact(name) == name
+    return (name, names_credential(name)) if usable else ("", False)
 
 
 def _plain(value: object) -> str | bool | int | float | None:

@@ -154,9 +154,9 @@ def _how_to_get(name: str, installed: list[AdapterInfo]) -> str:
 
     names = [info.name for info in installed if info.name]
     close = difflib.get_close_matches(name, [*names, *_KNOWN_DISTRIBUTIONS], n=1)
-    hint = f"; did you mean {close[0]!r}?" if close else ""
+    hint = f"did you mean {close[0]!r}?" if close else "a factory of your own is named 'package.module:factory'"
     known = ", ".join(names) or "none"
-    return f"no installed distribution provides adapter {name[:200]!r} (installed: {known}){hint}"
+    return f"no installed distribution provides adapter {name[:200]!r} (installed: {known}); {hint}"
 
 
 def _load(name: str, target: str) -> Factory:

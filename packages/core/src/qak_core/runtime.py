@@ -37,7 +37,7 @@ from qak_core.protocol import (
     RetrievalRequest,
 )
 from qak_core.provider import assert_provider, read_health
-from qak_core.signals import CancelSignal, ChildSignal
+from qak_core.signals import CancelSignal, ChildSignal, wait_for_either
 
 _log = logging.getLogger("qak_core")
 
@@ -184,10 +184,8 @@ class KnowledgeRuntime:
             outcome = await self._retrieve(request, context, own)
         finally:
             own.detach()
-        if isinstance(
-            outcome, KnowledgeError
-        ):  # raised here, in a frame that knows nothing of the provider's exception
-            raise outcome
+        if isinstance(outcome, KnowledgeError):
+            raise outcome  # here, in a frame that knows nothing of the provider's exception
         return outcome
 
     async def health(self) -> ProviderHealth:
@@ -252,17 +250,15 @@ class KnowledgeRuntime:
         task = asyncio.ensure_future(_call(self._provider.retrieve, request, context))
         self._running[task] = signal
         task.add_done_callback(lambda _: self._forget(task, leave))
-        ended = asyncio.ensure_future(signal.wait())
         slow = None
         if self._on_slow is not None:
             slow = asyncio.get_running_loop().call_later(self._soft_deadline_s, self._on_slow, context)
         try:
-            await asyncio.wait({task, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await wait_for_either(task, signal)
         finally:
             if slow is not None:
                 slow.cancel()
             late = signal.error()
-            ended.cancel()
             self._abandon(task, signal)
         outcome = late or self._outcome(task, request, context)
         # A caller who is less patient than the runtime does not make the provider slow.
@@ -315,8 +311,15 @@ class KnowledgeRuntime:
 
     def _log_failure(self, action: str, trace_id: str, error: BaseException | None) -> None:
         kind = "CancelledError" if error is None else type(error).__name__
-        _log.warning(
-            "provider %s: %s failed with %s: %s (trace %s)", self._key, action, kind, safe_text(error), trace_id or "-"
+        # An error of the protocol reaches the caller as it is; anything else is known from here only.
+        _log.log(
+            logging.INFO if isinstance(error, KnowledgeError) else logging.WARNING,
+            "provider %s: %s failed with %s: %s (trace %s)",
+            self._key,
+            action,
+            kind,
+            safe_text(error),
+            trace_id or "-",
         )
 
     @property

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 from qak_core.errors import KnowledgeCancelled, KnowledgeError, KnowledgeTimeout
 
@@ -150,6 +151,15 @@ class ChildSignal(CancelSignal):
         self._deadline = min(self._deadline, parent._deadline)
         self.detach = parent.on_cancel(self.cancel)
         """Forget the parent, so that a long-lived parent does not keep finished children."""
+
+
+async def wait_for_either(future: asyncio.Future[Any], signal: CancelSignal) -> None:
+    """Return as soon as ``future`` is done or work should stop; it is neither read nor cancelled."""
+    ended = asyncio.ensure_future(signal.wait())
+    try:
+        await asyncio.wait({future, ended}, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        ended.cancel()
 
 
 def _run(callback: Callable[[], None]) -> None:

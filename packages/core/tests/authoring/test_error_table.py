@@ -73,7 +73,7 @@ def test_what_is_not_in_the_table_has_a_default():
 
 
 @pytest.mark.clause("runtime.errors")
-def test_what_leaves_a_guard_holds_nothing_of_the_vendors_error(run):
+def test_what_leaves_a_guard_holds_nothing_of_the_vendors_error_whose_class_is_logged(run, caplog):
     async def call():
         try:
             raise OSError("inner hunter2")
@@ -86,6 +86,7 @@ def test_what_leaves_a_guard_holds_nothing_of_the_vendors_error(run):
         return caught.value
 
     error = run(scenario())
+    assert caplog.messages == [f"knowledge_unavailable stands for {__name__}.VendorError"]
     assert error.args == (KnowledgeUnavailable.text,)
     assert error.__cause__ is None
     assert error.__context__ is None

@@ -1,5 +1,6 @@
 import copy
 import logging
+import os
 import pickle
 import traceback
 from collections.abc import Mapping, Sequence
@@ -89,7 +90,7 @@ def test_a_home_folder_is_expanded():
         ({"strict": 1}, ["strict", "true or false"]),
         ({"folder": 5}, ["folder", "path"]),
         ({"folder": ""}, ["folder", "path"]),
-        ({"mode": "slow"}, ["mode", "'fast'", "'exact'"]),
+        ({"mode": "slow"}, ["mode", "'fast'", "'exact'", "got another text"]),
         ({"mode": ["fast"]}, ["mode"]),
         ({"names": "a"}, ["names", "list"]),
         ({"names": ["a", 5]}, ["names", "text"]),
@@ -141,6 +142,11 @@ def test_a_secret_comes_by_reference(monkeypatch, tmp_path, form):
         "file:{folder}",
         "file:{folder}/empty",
         "file:{folder}/binary",
+        "file:{folder}/pipe",
+        "file:{folder}/huge",
+        "file:/dev/zero",
+        "file:a\0b",
+        "file:~no-such-user/key",
         5,
         None,
         ["x"],
@@ -150,6 +156,9 @@ def test_a_secret_that_is_inline_or_cannot_be_read_is_a_problem_that_does_not_sh
     monkeypatch.delenv("QAK_TEST_UNSET", raising=False)
     (tmp_path / "empty").write_text(" \n", encoding="utf-8")
     (tmp_path / "binary").write_bytes(b"\xff\xfe" + VALUE.encode())
+    os.mkfifo(tmp_path / "pipe")
+    with open(tmp_path / "huge", "wb") as huge:
+        huge.truncate(1 << 40)
 
     @dataclass(frozen=True, kw_only=True)
     class Needy:

@@ -2,6 +2,7 @@
 
 import errno
 import io
+import lzma
 import re
 import struct
 import zipfile
@@ -28,15 +29,16 @@ _ZIP_MAGIC = b"PK"
 
 
 def inspect_archive(stream: BinaryIO, limits: ExtractionLimits) -> str:
-    """The format of the archive in `stream`, after adding up what its directory declares; nothing large is unpacked.
+    """Return the format of the archive in ``stream``, after adding up what its directory declares.
 
-    Archives inside the archive count as the bytes they are, since `readable_parts` never lets them be opened.
+    Nothing large is unpacked. Archives inside the archive count as the bytes they are, since ``readable_parts`` never
+    lets them be opened.
 
     Raises:
-        DocumentTooLarge: Too many members, too much content or too high a ratio.
-        EncryptedDocument: Members need a password.
-        DamagedDocument: It is no readable archive.
-        UnsupportedDocument: It is an archive of something else.
+        DocumentTooLarge: too many members, too much content or too high a ratio.
+        EncryptedDocument: members need a password.
+        DamagedDocument: it is no readable archive.
+        UnsupportedDocument: it is an archive of something else.
     """
     directory_bytes = max(64 * 1024, limits.max_archive_entries * _DIRECTORY_BYTES_PER_ENTRY)
     with _opened(_BoundedReader(stream, directory_bytes)) as archive:
@@ -62,12 +64,12 @@ def inspect_archive(stream: BinaryIO, limits: ExtractionLimits) -> str:
 
 
 def readable_parts(stream: BinaryIO) -> dict[str, bytes]:
-    """The members of an archive that can hold its text, unpacked to at most the sizes its directory declares.
+    """Return the members of an archive that can hold its text, unpacked to at most the sizes its directory declares.
 
     Pictures, fonts and embedded files stay behind: they cost memory, and an embedded archive would be opened in turn.
 
     Raises:
-        DamagedDocument: A member is broken.
+        DamagedDocument: a member is broken.
     """
     parts = {}
     with _opened(stream) as archive:
@@ -81,7 +83,7 @@ def readable_parts(stream: BinaryIO) -> dict[str, bytes]:
 
 
 def packed(parts: dict[str, bytes]) -> bytes:
-    """An archive of `parts`, uncompressed."""
+    """Return an archive of ``parts``, uncompressed."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w") as archive:
         for name, content in parts.items():
@@ -90,7 +92,7 @@ def packed(parts: dict[str, bytes]) -> bytes:
 
 
 class _BoundedReader(io.RawIOBase):
-    """Refuses the one read in which `zipfile` would load an absurdly large directory."""
+    """Refuses the one read in which ``zipfile`` would load an absurdly large directory."""
 
     def __init__(self, stream: BinaryIO, max_read_bytes: int) -> None:
         self._stream = stream
@@ -119,12 +121,15 @@ def _opened(stream: BinaryIO | io.RawIOBase) -> Iterator[zipfile.ZipFile]:
         with zipfile.ZipFile(stream) as archive:
             yield archive
     except OSError as error:
-        if error.errno != errno.EINVAL:  # an offset outside any file is a broken directory, all else is the disk
+        # An offset outside any file is a broken directory, and bz2 reports broken data without a number; all else is
+        # the disk.
+        if error.errno not in {None, errno.EINVAL}:
             raise
         raise _damaged() from error
     except (
         zipfile.BadZipFile,
         zlib.error,
+        lzma.LZMAError,
         struct.error,
         EOFError,
         ValueError,

@@ -21,14 +21,14 @@ class Chunk:
     """One window of a document.
 
     Attributes:
-        ordinal: Its place in the document, from 0.
-        text: Exactly `document.slice(start, end)`.
-        start: First UTF-16 code unit in `Document.markdown`.
-        end: The UTF-16 code unit after its last.
-        page: Page, slide or sheet it begins on; None where the format has none.
-        tokens: The estimate of `estimate_tokens`, at most what was asked for.
+        ordinal: its place in the document, from 0.
+        text: exactly ``document.slice(start, end)``.
+        start: first UTF-16 code unit in ``Document.markdown``.
+        end: the UTF-16 code unit after its last.
+        page: page, slide or sheet it begins on; None where the format has none.
+        tokens: the estimate of ``estimate_tokens``, at most what was asked for.
         overlap: UTF-16 code units at its beginning that the chunk before also holds.
-        heading_path: The headings above its beginning, outermost first.
+        heading_path: the headings above its beginning, outermost first.
     """
 
     ordinal: int
@@ -51,19 +51,19 @@ class _Unit(NamedTuple):
 
 
 def chunk(document: Document, *, max_tokens: int = 800, overlap_tokens: int = 400) -> list[Chunk]:
-    """Cut `document` into windows of whole sentences, as full as `max_tokens` allows.
+    """Cut ``document`` into windows of whole sentences, as full as ``max_tokens`` allows.
 
     A window that is three quarters full ends before a heading, and none ends with one. Every visible character is in a
     chunk. A sentence longer than half a window (or than the overlap) is cut after a comma or space, else anywhere
     between two characters.
 
     Args:
-        document: What `extract` returned.
-        max_tokens: Most estimated tokens of a chunk, 100–4096.
-        overlap_tokens: Most estimated tokens that a chunk repeats from the one before, 0 to half of `max_tokens`.
+        document: what ``extract`` returned.
+        max_tokens: most estimated tokens of a chunk, 100–4096.
+        overlap_tokens: most estimated tokens that a chunk repeats from the one before, 0 to half of ``max_tokens``.
 
     Raises:
-        ValueError: A number is out of its bounds.
+        ValueError: a number is out of its bounds.
     """
     if not MIN_CHUNK_TOKENS <= max_tokens <= MAX_CHUNK_TOKENS:
         raise ValueError(f"max_tokens is {max_tokens}, expected {MIN_CHUNK_TOKENS} to {MAX_CHUNK_TOKENS}.")
@@ -137,7 +137,7 @@ def _windows(units: Iterator[_Unit], max_cost: int, overlap_cost: int) -> Iterat
 
 
 def _cut(window: list[_Unit], fresh: int, cost: int, max_cost: int) -> int:
-    """How many units the full `window` keeps: up to a heading near its end, and never a heading last."""
+    """Return how many units the full ``window`` keeps: up to a heading near its end, and never a heading last."""
     for position in range(len(window) - 1, fresh, -1):
         cost -= window[position].cost
         if cost < max_cost * _HEADING_FILL:

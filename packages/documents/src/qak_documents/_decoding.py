@@ -30,14 +30,15 @@ _CONTROL = re.compile("[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 
 
 def decode_text(data: bytes, *, html: bool = False) -> str:
-    r"""The text of `data`: byte order mark, declared charset (HTML), UTF-8, GB18030, Big5, Shift-JIS, then the rest.
+    r"""Return the text of ``data`` in the first encoding that gives some.
 
-    A legacy encoding is taken when most of what it gives are characters in everyday use; the name of the encoding
-    alone proves little, since almost any bytes are valid GB18030. Line ends come back as `\n`.
+    Tried are byte order mark, declared charset (HTML), UTF-8, GB18030, Big5, Shift-JIS, then the rest. A legacy
+    encoding is taken when most of what it gives are characters in everyday use; the name of the encoding alone proves
+    little, since almost any bytes are valid GB18030. Line ends come back as ``\n``.
 
     Raises:
-        UnsupportedDocument: The bytes are not text.
-        DamagedDocument: The byte order mark promises an encoding that the rest breaks.
+        UnsupportedDocument: the bytes are not text.
+        DamagedDocument: the byte order mark promises an encoding that the rest breaks.
     """
     for mark, encoding in _BOMS:
         if data.startswith(mark):
@@ -53,7 +54,7 @@ def decode_text(data: bytes, *, html: bool = False) -> str:
     if html and (declared := _HTML_CHARSET.search(data[:4096])):
         try:
             return clean(data.decode(declared[1].decode("ascii")))
-        except (LookupError, UnicodeDecodeError):
+        except (LookupError, UnicodeError):  # a codec may fail with either error of Unicode
             pass  # a wrong declaration is common; the bytes decide
     text = _utf8(data) or _cjk(data) or _other(data)
     controls = len(_CONTROL.findall(text, 0, _SAMPLE_BYTES))

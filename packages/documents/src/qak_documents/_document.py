@@ -3,8 +3,10 @@
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import islice
 from typing import Literal, NamedTuple
 
+from qak_documents._errors import DocumentTooLarge
 from qak_documents._utf16 import Utf16Index, utf16_length
 
 BlockKind = Literal["heading", "paragraph", "list_item", "table", "code", "quote"]
@@ -21,12 +23,12 @@ class Block:
     """One heading, paragraph, list item, table, code or quotation of a document.
 
     Attributes:
-        kind: What the block is.
+        kind: what the block is.
         level: 1–6 for headings, 0 otherwise.
-        text: The visible text of a heading, word for word; the Markdown of any other block.
-        page: Page of a PDF, slide of a presentation, sheet of a workbook, from 1; None where the format has none.
-        start: First UTF-16 code unit of the block's Markdown in `Document.markdown`.
-        end: The UTF-16 code unit after its last.
+        text: the visible text of a heading, word for word; the Markdown of any other block.
+        page: page of a PDF, slide of a presentation, sheet of a workbook, from 1; None where the format has none.
+        start: first UTF-16 code unit of the block's Markdown in ``Document.markdown``.
+        end: the UTF-16 code unit after its last.
     """
 
     kind: BlockKind
@@ -42,11 +44,11 @@ class Document:
     """A file as Markdown.
 
     Attributes:
-        markdown: The whole text. Holds no lone surrogates and no control characters but newline, tab and form feed.
-        blocks: In reading order, without overlap.
-        title: From the file's metadata, else its first heading of level 1, else None.
-        mime_type: Media type of the source.
-        page_count: Pages, slides or sheets; None where the format has none.
+        markdown: the whole text. Holds no lone surrogates and no control characters but newline, tab and form feed.
+        blocks: in reading order, without overlap.
+        title: from the file's metadata, else its first heading of level 1, else None.
+        mime_type: media type of the source.
+        page_count: pages, slides or sheets; None where the format has none.
     """
 
     markdown: str
@@ -61,7 +63,7 @@ class Document:
         return tuple(block for block in self.blocks if block.kind == "heading")
 
     def slice(self, start: int, end: int) -> str:
-        """The Markdown between two UTF-16 offsets, such as those of a block or a chunk."""
+        """Return the Markdown between two UTF-16 offsets, such as those of a block or a chunk."""
         index = Utf16Index(self.markdown)
         return self.markdown[index.points(start) : index.points(end)]
 
@@ -87,21 +89,21 @@ class Span(NamedTuple):
 
 
 def clean(text: str) -> str:
-    r"""`text` with `\n` line ends and without the characters that `Document.markdown` promises not to hold."""
+    r"""Return ``text`` with ``\n`` line ends, without what ``Document.markdown`` promises not to hold."""
     if "\r" in text:
         text = text.replace("\r\n", "\n").replace("\r", "\n")
     return _UNWANTED.sub(lambda match: "\ufffd" if match[0] >= "\ud800" else "", text)
 
 
 def heading(text: str, level: int, page: int | None = None) -> Piece:
-    """A heading; its text is brought onto one line."""
+    """Return a heading; its text is brought onto one line."""
     text = " ".join(text.split())
     level = min(max(level, 1), 6)
     return Piece("heading", level, text, f"{'#' * level} {text}", page)
 
 
 def paragraph(text: str, page: int | None = None, kind: BlockKind = "paragraph", prefix: str = "") -> Piece:
-    """A paragraph, list item (`prefix` is its marker) or quotation (`prefix` is `> `, set before each line)."""
+    """Return a paragraph, list item (``prefix`` is its marker) or quotation (``> ``, set before each line)."""
     text = _STRUCTURE.sub(r"\1\\", text.strip())
     lead = prefix if kind == "quote" else " " * len(prefix)
     markdown = prefix + text.replace("\n", "\n" + lead)
@@ -109,14 +111,14 @@ def paragraph(text: str, page: int | None = None, kind: BlockKind = "paragraph",
 
 
 def code(text: str, language: str = "", page: int | None = None) -> Piece:
-    """A fenced code block whose fence is longer than any fence inside."""
+    """Return a fenced code block whose fence is longer than any fence inside."""
     fence = "`" * max((len(run) + 1 for run in _BACKTICKS.findall(text)), default=3)
     markdown = f"{fence}{language}\n{text.strip(chr(10))}\n{fence}"
     return Piece("code", 0, markdown, markdown, page)
 
 
 def table(rows: Iterable[Iterable[str]], page: int | None = None) -> Piece:
-    """A Markdown table whose first row is the header; short rows stay short, so that one long row costs nothing."""
+    """Return a Markdown table whose first row is the header; short rows stay short: one long row costs nothing."""
     lines = []
     for row in rows:
         cells = [" ".join(cell.split()).replace("|", "\\|") for cell in row]
@@ -128,7 +130,7 @@ def table(rows: Iterable[Iterable[str]], page: int | None = None) -> Piece:
 
 
 def join(pieces: Iterable[Piece], *, title: str | None, mime_type: str, page_count: int | None) -> Document:
-    """The document made of `pieces`, one blank line between them, none between list items."""
+    """Return the document made of ``pieces``, one blank line between them, none between list items."""
     parts: list[str] = []
     blocks: list[Block] = []
     end = 0
@@ -143,8 +145,12 @@ def join(pieces: Iterable[Piece], *, title: str | None, mime_type: str, page_cou
     return _document("".join(parts), blocks, title, mime_type, page_count)
 
 
-def place(text: str, spans: Iterable[Span], *, title: str | None, mime_type: str) -> Document:
-    """The document whose Markdown is `text` itself, with blocks at `spans`."""
+def place(text: str, spans: Iterable[Span], *, title: str | None, mime_type: str, max_blocks: int) -> Document:
+    """Return the document whose Markdown is ``text`` itself, with blocks at ``spans``.
+
+    Raises:
+        DocumentTooLarge: there are more than ``max_blocks``.
+    """
     index = Utf16Index(text)
     blocks = [
         Block(
@@ -155,9 +161,18 @@ def place(text: str, spans: Iterable[Span], *, title: str | None, mime_type: str
             start=index.units(span.start),
             end=index.units(span.end),
         )
-        for span in spans
+        for span in islice(spans, max_blocks + 1)
     ]
+    if len(blocks) > max_blocks:
+        raise too_many_blocks(max_blocks)
     return _document(text, blocks, title, mime_type, None)
+
+
+def too_many_blocks(max_blocks: int) -> DocumentTooLarge:
+    """The error of a document that consists of too many parts."""
+    return DocumentTooLarge(
+        f"The text has more than {max_blocks:,} headings and paragraphs, the limit; split the file."
+    )
 
 
 def _document(

@@ -4,81 +4,58 @@ from typing import ClassVar
 
 
 class DocumentError(Exception):
-    """A file that gives no text, with a stable code and a message fit for its owner.
+    """A file that gives no text: one of the subclasses, with a stable code and a message fit for its owner.
 
     Messages name the limit or the format concerned and what to do; they never hold text of the file or a traceback.
-    Files that can't be opened at all raise the `OSError` of the operating system instead.
+    Files that can't be opened at all raise the ``OSError`` of the operating system instead.
 
-    Args:
-        code: One of `unsupported`, `encrypted`, `damaged`, `too_large`, `timed_out`, `empty`.
-        message: What was got, what was expected, what to do.
+    Attributes:
+        code: one of ``unsupported``, ``encrypted``, ``damaged``, ``too_large``, ``timed_out``, ``empty``.
+        message: what was got, what was expected, what to do.
     """
 
-    code: str
-
-    def __init__(self, code: str, message: str) -> None:
-        super().__init__(code, message)
-        self.code = code
-        self.message = message
-
-    def __str__(self) -> str:
-        return self.message
-
-
-class _CodedError(DocumentError):
-    default_code: ClassVar[str]
+    code: ClassVar[str]
 
     def __init__(self, message: str) -> None:
-        super().__init__(self.default_code, message)
-
-    def __reduce__(self) -> tuple[type["_CodedError"], tuple[str]]:
-        return type(self), (self.message,)
+        super().__init__(message)
+        self.message = message
 
 
-class UnsupportedDocument(_CodedError):
+class UnsupportedDocument(DocumentError):
     """The format is not one this package reads, or the name and the content disagree."""
 
-    default_code = "unsupported"
+    code = "unsupported"
 
 
-class EncryptedDocument(_CodedError):
+class EncryptedDocument(DocumentError):
     """The file needs a password."""
 
-    default_code = "encrypted"
+    code = "encrypted"
 
 
-class DamagedDocument(_CodedError):
+class DamagedDocument(DocumentError):
     """The file breaks the rules of its own format."""
 
-    default_code = "damaged"
+    code = "damaged"
 
 
-class DocumentTooLarge(_CodedError):
+class DocumentTooLarge(DocumentError):
     """The file, its text, its archive or the memory it needs is over a limit."""
 
-    default_code = "too_large"
+    code = "too_large"
 
 
-class ExtractionTimedOut(_CodedError):
+class ExtractionTimedOut(DocumentError):
     """The file used up its processor or wall time."""
 
-    default_code = "timed_out"
+    code = "timed_out"
 
 
-class EmptyDocument(_CodedError):
+class EmptyDocument(DocumentError):
     """The file was read without fault and holds no text, such as a scanned PDF."""
 
-    default_code = "empty"
+    code = "empty"
 
 
-ERRORS: dict[str, type[_CodedError]] = {
-    kind.default_code: kind
-    for kind in (
-        UnsupportedDocument,
-        EncryptedDocument,
-        DamagedDocument,
-        DocumentTooLarge,
-        ExtractionTimedOut,
-        EmptyDocument,
-    )
-}
+ERRORS_BY_CODE: dict[str, type[DocumentError]] = {error.code: error for error in DocumentError.__subclasses__()}
+"""Code to class, the closed list."""

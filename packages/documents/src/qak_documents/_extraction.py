@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 from qak_documents._decoding import decode_text
 from qak_documents._document import Document, Piece, clean, join
 from qak_documents._errors import (
-    ERRORS,
+    ERRORS_BY_CODE,
     DamagedDocument,
     DocumentTooLarge,
     EmptyDocument,
@@ -44,21 +44,21 @@ def extract(
 ) -> Document:
     """Read one file as Markdown with blocks.
 
-    Blocks the calling thread for as long as the file takes, at most a little over `limits.wall_s`; may be called from
-    any number of threads. Text, Markdown and CSV are read here; everything else in a child process under `limits`,
+    Blocks the calling thread for as long as the file takes, at most a little over ``limits.wall_s``; may be called from
+    any number of threads. Text, Markdown and CSV are read here; everything else in a child process under ``limits``,
     which gets the file's bytes and no name, no environment and no way to write files.
 
     Args:
-        source: A path, or the bytes of a file.
-        filename: The name whose extension counts; by default that of the path. Bytes without one are told by content.
-        limits: What the extraction may use.
+        source: a path, or the bytes of a file.
+        filename: the name whose extension counts; by default that of the path. Bytes without one are told by content.
+        limits: what the extraction may use.
 
     Returns:
-        The document; its `markdown` holds at least one visible character.
+        The document; its ``markdown`` holds at least one visible character.
 
     Raises:
-        DocumentError: With the code `unsupported`, `encrypted`, `damaged`, `too_large`, `timed_out` or `empty`.
-        OSError: The path can't be opened or read.
+        DocumentError: one of its subclasses.
+        OSError: the path can't be opened or read.
     """
     if isinstance(source, bytes):
         return _extract(io.BytesIO(source), len(source), filename, limits)
@@ -83,7 +83,7 @@ def _extract(stream: BinaryIO, size: int, filename: str | None, limits: Extracti
     if read_text := _IN_PROCESS.get(found):
         if size > limits.max_output_chars * _MAX_UTF8_BYTES:
             raise _too_long(limits)
-        document = read_text(decode_text(stream.read(limits.max_bytes)), MIME_TYPES[found])
+        document = read_text(decode_text(stream.read(limits.max_bytes)), MIME_TYPES[found], limits.max_blocks)
     else:
         document = _in_child(stream, found, limits)
     if len(document.markdown) > limits.max_output_chars:
@@ -104,7 +104,7 @@ def _too_long(limits: ExtractionLimits) -> DocumentTooLarge:
 def _in_child(stream: BinaryIO, found: str, limits: ExtractionLimits) -> Document:
     command = [
         *(sys.executable, "-I", "-m", "qak_documents._worker", found, MIME_TYPES[found]),
-        *(str(limits.max_output_chars), str(limits.max_memory_bytes), str(limits.cpu_s)),
+        *map(str, (limits.max_output_chars, limits.max_blocks, limits.max_memory_bytes, limits.cpu_s)),
     ]
     max_output_bytes = limits.max_output_chars * 8 + 1024 * 1024  # JSON of any text within the limit, with its blocks
     in_memory = isinstance(stream, io.BytesIO)
@@ -145,7 +145,7 @@ def _answer(outcome: Outcome, limits: ExtractionLimits, max_output_bytes: int) -
     _warn_of_missing_limits(answer["missing_limits"])
     if "error" in answer:
         code, message = answer["error"]
-        raise ERRORS[code](message)
+        raise ERRORS_BY_CODE[code](message)
     return answer
 
 

@@ -37,20 +37,21 @@ _SUFFIXES = {
     ),
 }
 _LEGACY = {"doc": "docx", "xls": "xlsx", "ppt": "pptx"}
+_SHOWN_SUFFIX_CHARS = 20
 _ENCRYPTED_PACKAGE = "EncryptedPackage".encode("utf-16-le")
 
 
 def detect(stream: BinaryIO, filename: str | None, limits: ExtractionLimits) -> str:
-    """The format of `stream`, a key of `MIME_TYPES`; the position of `stream` is left undefined.
+    """Return the format of ``stream``, a key of ``MIME_TYPES``; the position of ``stream`` is left undefined.
 
     The content decides what the file is; a name that says something else is refused, because whoever named it
     expects another result than this package would give.
 
     Raises:
-        UnsupportedDocument: Neither is known, the two disagree, or it is a format of before Office 2007.
-        EncryptedDocument: A password is needed.
-        DamagedDocument: The name stands for a binary format and the content is no known one; or the archive is broken.
-        DocumentTooLarge: The archive is over a limit.
+        UnsupportedDocument: neither is known, the two disagree, or it is a format of before Office 2007.
+        EncryptedDocument: a password is needed.
+        DamagedDocument: the name stands for a binary format and the content is no known one; or the archive is broken.
+        DocumentTooLarge: the archive is over a limit.
     """
     suffix = PurePath(filename or "").suffix.lower().lstrip(".")
     named = _SUFFIXES.get(suffix)
@@ -59,7 +60,8 @@ def detect(stream: BinaryIO, filename: str | None, limits: ExtractionLimits) -> 
             f"The format .{suffix} of before Office 2007 is not supported; open it and save it as .{_LEGACY[suffix]}."
         )
     if suffix and named is None:
-        raise UnsupportedDocument(f"The extension .{suffix} is not supported; supported are {_supported()}.")
+        shown = ascii(suffix[:_SHOWN_SUFFIX_CHARS])[1:-1]  # a name may hold what steers a terminal
+        raise UnsupportedDocument(f"The extension .{shown} is not supported; supported are {_supported()}.")
     found = _signature(stream, named, limits)
     if found is None:
         if named is not None and named not in TEXT_FORMATS:

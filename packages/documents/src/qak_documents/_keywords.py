@@ -10,6 +10,8 @@ from qak_documents._tokens import CJK
 _WORD = rf"[^\W{CJK}]+"
 _TOKEN = re.compile(rf"([{CJK}]+)|({_WORD}(?:[-.'’]{_WORD})*(?:\+\+|#)?)")
 _PART = re.compile(r"[^\W_]+")
+# Normalization sorts the marks on one letter in quadratic time; no writing puts 32 on one.
+_LONG_SIGNS = re.compile(r"[^\w\s\x00-\x7f]{32,}")
 _CONTRACTION = re.compile(r"['’](?:s|t|re|ve|ll|d|m)$")
 # Frequent enough to say nothing. Chinese has no such list here: function characters are parts of words (目的, 了解).
 _STOP_WORDS = frozenset(
@@ -21,13 +23,15 @@ _stemmers = threading.local()
 
 
 def keyword_tokens(text: str) -> list[str]:
-    """The index terms of `text`, in its order; the same for documents and queries.
+    """Return the index terms of ``text``, in its order; the same for documents and queries.
 
     NFKC and lower case. Han, Kana and Hangul runs give overlapping pairs (年费标准 → 年费 费标 标准), a lone character
     itself. Other words give their English Snowball stem, unless they are English stop words. What holds a digit, an
-    underscore, `++` or `#` stays whole besides its parts, unstemmed: `gpt-4` → `gpt-4 gpt 4`, `v2.1` → `v2.1 v2 1`.
+    underscore, ``++`` or ``#`` stays whole besides its parts, unstemmed: ``gpt-4`` → ``gpt-4 gpt 4``,
+    ``v2.1`` → ``v2.1 v2 1``.
     """
     tokens: list[str] = []
+    text = _LONG_SIGNS.sub(_without_marks, text)
     for run, word in _TOKEN.findall(unicodedata.normalize("NFKC", text).lower()):
         if run:
             tokens.extend([run[at : at + 2] for at in range(len(run) - 1)] if len(run) > 1 else run)
@@ -37,6 +41,10 @@ def keyword_tokens(text: str) -> list[str]:
             for part in _PART.findall(word):
                 tokens.extend(_word_tokens(part[:_MAX_WORD_LETTERS]))
     return tokens
+
+
+def _without_marks(signs: re.Match[str]) -> str:
+    return "".join(char for char in signs[0] if not unicodedata.combining(char))
 
 
 @lru_cache(maxsize=1 << 16)

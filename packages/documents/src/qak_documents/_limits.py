@@ -12,18 +12,20 @@ class ExtractionLimits:
     The defaults take files up to 512 MiB with about 5 million tokens of text, the bounds of the OpenAI file search.
 
     Attributes:
-        max_bytes: Size of the source file.
-        max_output_chars: Length of the Markdown, in code points.
-        max_memory_bytes: Address space of the child process; about 150 MiB are its floor.
-        cpu_s: Processor time of the child process.
-        wall_s: Time from start to end of the child process, after which its whole process group is killed.
-        max_archive_entries: Members of an Office, OpenDocument or EPUB file, nested archives included.
-        max_archive_bytes: Declared size of all members once unpacked, nested archives included.
-        max_archive_ratio: Unpacked to packed size, looked at from 16 MiB unpacked on.
+        max_bytes: size of the source file.
+        max_output_chars: length of the Markdown, in code points.
+        max_blocks: headings, paragraphs and the rest; each costs its reader some hundred bytes, however short it is.
+        max_memory_bytes: address space of the child process; about 150 MiB are its floor.
+        cpu_s: processor time of the child process.
+        wall_s: time from start to end of the child process, after which its whole process group is killed.
+        max_archive_entries: members of an Office, OpenDocument or EPUB file; an archive inside is one.
+        max_archive_bytes: declared size of all members once unpacked; an archive inside counts as it is.
+        max_archive_ratio: unpacked to packed size, looked at from 16 MiB unpacked on.
     """
 
     max_bytes: int = 512 * _MIB
     max_output_chars: int = 20_000_000
+    max_blocks: int = 500_000
     max_memory_bytes: int = 1024 * _MIB
     cpu_s: float = 60.0
     wall_s: float = 120.0

@@ -144,10 +144,10 @@ def _tidy(text: str) -> str:
 
 
 def html_pieces(text: str) -> tuple[str | None, list[Piece]]:
-    """The title and the blocks of an HTML page.
+    """Return the title and the blocks of an HTML page.
 
     Navigation, scripts, styles and drawings are left out, links and emphasis become their text. Written here because
-    the general extractor's block list of HTML drops text that stands outside `<p>`.
+    the general extractor's block list of HTML drops text that stands outside ``<p>``.
     """
     walker = _Walker()
     walker.feed(text)

@@ -14,10 +14,10 @@ Node = Mapping[str, Any]  # a node of `result.document["nodes"]`
 
 
 def extract_nodes(data: bytes, format_name: str, mime_type: str) -> tuple[str | None, int | None, list[Piece]]:
-    """Title, page count and blocks of `data`.
+    """Return title, page count and blocks of ``data``.
 
     Raises:
-        DamagedDocument: The extractor gave up.
+        DamagedDocument: the extractor gave up.
     """
     import kreuzberg  # here, so that the rest of the module can be read without loading 100 MB
 
@@ -45,7 +45,7 @@ def extract_nodes(data: bytes, format_name: str, mime_type: str) -> tuple[str | 
 
 
 def node_pieces(nodes: Sequence[Node], marker: str) -> tuple[list[Piece], int | None]:
-    """The blocks of `nodes`, and the last slide number that a `marker` told of.
+    """Return the blocks of ``nodes``, and the last slide number that a ``marker`` told of.
 
     Containers (groups, lists, quotations) have no text of their own; their children know them by index.
     """

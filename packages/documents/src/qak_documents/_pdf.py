@@ -45,10 +45,10 @@ class _Line(NamedTuple):
 
 
 def pdf_pieces(data: bytes) -> tuple[str | None, int, list[Piece]]:
-    """Title, page count and blocks of a PDF.
+    """Return title, page count and blocks of a PDF.
 
     Raises:
-        EncryptedDocument: It needs a password to be opened; one that only forbids printing or editing is none.
+        EncryptedDocument: it needs a password to be opened; one that only forbids printing or editing is none.
         DamagedDocument: pdfium can't read it.
     """
     import pypdfium2  # type: ignore[import-untyped]  # here, so that the module can be read without the library
@@ -56,18 +56,26 @@ def pdf_pieces(data: bytes) -> tuple[str | None, int, list[Piece]]:
     try:
         document = pypdfium2.PdfDocument(data)
         lines = [line for number, page in enumerate(document, 1) for line in _lines(page.get_textpage(), number)]
-        title: str = document.get_metadata_value("Title").strip()
     except pypdfium2.PdfiumError as error:
         if error.err_code in (pypdfium2.raw.FPDF_ERR_PASSWORD, pypdfium2.raw.FPDF_ERR_SECURITY):
             raise EncryptedDocument("The PDF is protected by a password; save it without one.") from error
         raise DamagedDocument("The file can't be read as PDF; open it in its own program and save it anew.") from error
+    title = _title(document)
     body = _body_size(lines)
     pieces = list(_pieces(list(_without_running_heads(lines, body)), body))
     return (None if title.lower() in _NO_TITLES else title), len(document), pieces
 
 
+def _title(document: Any) -> str:
+    try:
+        title: str = document.get_metadata_value("Title")
+    except UnicodeDecodeError:  # half a character; no reason to lose the text
+        return ""
+    return title.strip()
+
+
 def _lines(page: Any, number: int) -> Iterator[_Line]:
-    """The lines of a pdfium text page in the order of its content, mostly that of reading."""
+    """Return the lines of a pdfium text page in the order of its content, mostly that of reading."""
     from pypdfium2 import raw
 
     box, box_of = raw.FS_RECTF(), raw.FPDFText_GetLooseCharBox
@@ -97,7 +105,7 @@ def _body_size(lines: Sequence[_Line]) -> float:
 def _without_running_heads(lines: Sequence[_Line], body: float) -> Iterator[_Line]:
     """Leave out what stands highest or lowest on a third of the pages, word for word but for the page's own number.
 
-    In large type the number counts, or the headings `Chapter 1` and `Chapter 2` would be taken for running heads.
+    In large type the number counts, or the headings ``Chapter 1`` and ``Chapter 2`` would be taken for running heads.
     Pages that would be left empty stay as they are.
     """
     edges: dict[_Line, str] = {}
@@ -131,7 +139,7 @@ def _pieces(lines: Sequence[_Line], body: float) -> Iterator[Piece]:
 
 
 def _continues(above: _Line, line: _Line, right_edges: dict[tuple[int, float], float]) -> bool:
-    """Whether `line` goes on with the paragraph that has `above` for its last line."""
+    """Whether ``line`` goes on with the paragraph that has ``above`` for its last line."""
     size = above.size
     return (
         above.page == line.page
@@ -154,7 +162,7 @@ def _piece(lines: Sequence[_Line], heading_sizes: Sequence[float]) -> Piece:
 
 
 def _joined(lines: Sequence[str]) -> str:
-    """The lines of a paragraph on one: Chinese without a gap, the rest with a space; rows of a table stay apart."""
+    """Return a paragraph on one line: Chinese without a gap, the rest with a space; rows of a table stay apart."""
     parts = [lines[0]]
     for above, line in pairwise(lines):
         if _COLUMNS.search(above) or _COLUMNS.search(line):

@@ -22,8 +22,8 @@ _ESCAPE = re.compile(r"\\([!-/:-@\[-`{-~])")
 _HEADING_CHARS = 500  # a longer line is no heading, and the patterns above stay cheap
 
 
-def text_document(text: str, mime_type: str) -> Document:
-    """Plain text: its paragraphs are what blank lines part; nothing in it is a heading."""
+def text_document(text: str, mime_type: str, max_blocks: int) -> Document:
+    """Read plain text: its paragraphs are what blank lines part; nothing in it is a heading."""
 
     def spans() -> Iterator[Span]:
         start = 0
@@ -33,22 +33,22 @@ def text_document(text: str, mime_type: str) -> Document:
                 yield Span("paragraph", 0, text[first:last], first, last)
             start = end
 
-    return place(text, spans(), title=None, mime_type=mime_type)
+    return place(text, spans(), title=None, mime_type=mime_type, max_blocks=max_blocks)
 
 
-def csv_document(text: str, mime_type: str) -> Document:
-    """Comma, semicolon, tab or bar separated values as one table."""
+def csv_document(text: str, mime_type: str, max_blocks: int) -> Document:
+    """Read comma, semicolon, tab or bar separated values as one table."""
     first_line = text[:10_000].lstrip("\n").partition("\n")[0]
     delimiter = max(",;\t|", key=first_line.count)
     try:
         rows = [row for row in csv.reader(io.StringIO(text), delimiter=delimiter) if any(cell.strip() for cell in row)]
     except csv.Error:
-        return text_document(text, mime_type)
+        return text_document(text, mime_type, max_blocks)
     return join([table(rows)] if rows else [], title=None, mime_type=mime_type, page_count=None)
 
 
-def markdown_document(text: str, mime_type: str) -> Document:
-    """Markdown, kept as it stands, with blocks at its headings (ATX and Setext), lists, tables, fences and the rest."""
+def markdown_document(text: str, mime_type: str, max_blocks: int) -> Document:
+    """Read Markdown, kept as it stands, with blocks at its headings (ATX and Setext), lists, tables and fences."""
     front_matter = _FRONT_MATTER.match(text)
     title = _FRONT_MATTER_TITLE.search(front_matter[0]) if front_matter else None
     return place(
@@ -56,6 +56,7 @@ def markdown_document(text: str, mime_type: str) -> Document:
         _markdown_spans(text, front_matter.end() if front_matter else 0),
         title=title[1].strip().strip("\"'") if title else None,
         mime_type=mime_type,
+        max_blocks=max_blocks,
     )
 
 
@@ -119,7 +120,7 @@ def _atx_level(line: str) -> int:
 
 
 def _visible(heading: str) -> str:
-    """A heading's Markdown as its reader sees it."""
+    """Return a heading's Markdown as its reader sees it."""
     heading = heading.strip()
     without_closing = heading.rstrip("#")
     if without_closing != heading and without_closing[-1:] in ("", " ", "\t"):

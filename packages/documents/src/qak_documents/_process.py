@@ -18,9 +18,9 @@ class Outcome:
     """How a child ended.
 
     Attributes:
-        output: What it wrote, at most one byte more than allowed.
-        returncode: As in `subprocess`: negative for the signal that ended it.
-        timed_out: It was killed at its wall limit.
+        output: what it wrote, at most one byte more than allowed.
+        returncode: as in ``subprocess``: negative for the signal that ended it.
+        timed_out: it was killed at its wall limit.
     """
 
     output: bytes
@@ -29,7 +29,7 @@ class Outcome:
 
 
 def run_limited(command: Sequence[str], stdin: BinaryIO, *, wall_s: float, max_output_bytes: int) -> Outcome:
-    """Run `command` on `stdin` (a real file) until it closes its output, then kill its whole process group.
+    """Run ``command`` on ``stdin`` (a real file) until it closes its output, then kill its whole process group.
 
     Its error stream is dropped: it could hold text of the document.
     """

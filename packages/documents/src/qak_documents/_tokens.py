@@ -32,7 +32,7 @@ _SOFT_ENDS = frozenset(" \t\n,;:，；：、")
 
 
 def estimate_tokens(text: str) -> int:
-    """About how many tokens `text` is to a current tokenizer, rounded up.
+    """Return about how many tokens ``text`` is to a current tokenizer, rounded up.
 
     0.9 a CJK character + 1.08 a word + 1.37 each three digits of a number + 1 a run of newlines + 0.66 any other sign.
     A word counts again after each 24 letters, a run of newlines or spaces after each 16.
@@ -41,7 +41,7 @@ def estimate_tokens(text: str) -> int:
 
 
 def token_cost(text: str) -> int:
-    """The estimate in hundredths of a token; that of a whole is never above the sum over its parts."""
+    """Return the estimate in hundredths of a token; that of a whole is never above the sum over its parts."""
     if text.isascii():
         return sum(cost * len(pattern.findall(text)) for pattern, cost in _ASCII)
     without_cjk, runs = _CJK_RUN.subn(" ", text)
@@ -50,7 +50,7 @@ def token_cost(text: str) -> int:
 
 
 def cut_by_cost(text: str, start: int, end: int, max_cost: int) -> Iterator[tuple[int, int]]:
-    """Cut `text[start:end]` into spans that cost at most `max_cost` each, after a comma or space where one is near."""
+    """Cut ``text[start:end]`` into spans of at most ``max_cost`` each, after a comma or space where one is near."""
     cost = cost_at_soft = 0
     soft = start
     for atom in _ATOM.finditer(text, start, end):

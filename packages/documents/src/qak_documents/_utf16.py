@@ -16,14 +16,14 @@ class Utf16Index:
         self._units = [point + count for count, point in enumerate(self._points)]
 
     def units(self, point: int) -> int:
-        """The UTF-16 offset of the code point offset `point`."""
+        """Return the UTF-16 offset of the code point offset ``point``."""
         return point + bisect_left(self._points, point)
 
     def points(self, unit: int) -> int:
-        """The code point offset of the UTF-16 offset `unit`; the inside of a surrogate pair counts as its start."""
+        """Return the code point offset of the UTF-16 offset ``unit``; a surrogate pair's inside counts as its start."""
         return unit - bisect_left(self._units, unit)
 
 
 def utf16_length(text: str) -> int:
-    """The number of UTF-16 code units of `text`."""
+    """Return the number of UTF-16 code units of ``text``."""
     return len(text) if text.isascii() else len(text.encode("utf-16-le")) // 2

@@ -1,6 +1,6 @@
 """The child process: limits itself, reads a document from its input, writes blocks as JSON to its output.
 
-Started as `python -I -m qak_documents._worker FORMAT MIME_TYPE MAX_CHARS MEMORY_BYTES CPU_S`.
+Started as ``python -I -m qak_documents._worker FORMAT MIME_TYPE MAX_CHARS MAX_BLOCKS MEMORY_BYTES CPU_S``.
 """
 
 import html
@@ -17,7 +17,7 @@ from typing import Any
 
 from qak_documents._archive import packed, readable_parts
 from qak_documents._decoding import decode_text
-from qak_documents._document import Piece, code
+from qak_documents._document import Piece, code, too_many_blocks
 from qak_documents._errors import DamagedDocument, DocumentError, DocumentTooLarge
 from qak_documents._formats import ARCHIVE_FORMATS
 from qak_documents._markup import html_pieces
@@ -29,13 +29,11 @@ from qak_documents._pdf import pdf_pieces
 _REFERENCE = re.compile(rb"&(?:amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9a-fA-F]{1,6});")
 _STAND_INS = {char: chr(0x10FA00 + ord(char)) for char in "&<>\"'"}
 _RESTORED = str.maketrans({stand_in: char for char, stand_in in _STAND_INS.items()})
-
-
 _LIBRARIES = {"html": None, "json": None, "pdf": "pypdfium2"}  # the rest is read by kreuzberg
 
 
 def limit_resources(memory_bytes: int, cpu_s: float, resource: ModuleType | None) -> list[str]:
-    """Set the limits of this process; returns the names of those the platform can't set."""
+    """Set the limits of this process and return the names of those the platform can't set."""
     missing = []
     for name, soft, hard in (
         ("RLIMIT_CORE", 0, 0),
@@ -50,7 +48,7 @@ def limit_resources(memory_bytes: int, cpu_s: float, resource: ModuleType | None
     return missing
 
 
-def _extract(data: bytes, format_name: str, mime_type: str, max_chars: int) -> dict[str, Any]:
+def _extract(data: bytes, format_name: str, mime_type: str, max_chars: int, max_blocks: int) -> dict[str, Any]:
     title: str | None = None
     page_count: int | None = None
     if format_name == "html":
@@ -68,6 +66,8 @@ def _extract(data: bytes, format_name: str, mime_type: str, max_chars: int) -> d
                 piece._replace(text=piece.text.translate(_RESTORED), markdown=piece.markdown.translate(_RESTORED))
                 for piece in pieces
             ]
+    if len(pieces) > max_blocks:
+        raise too_many_blocks(max_blocks)
     if sum(len(piece.markdown) + 2 for piece in pieces) > max_chars:
         raise DocumentTooLarge(f"The text has more than {max_chars:,} characters, the limit; split the file.")
     blocks = [
@@ -126,7 +126,7 @@ def _limited(parts: Iterable[str], max_chars: int) -> str:
 
 def main() -> None:
     """Read the document from standard input and write the answer to standard output, with nothing else on it."""
-    format_name, mime_type, max_chars, memory_bytes, cpu_s = sys.argv[1:]
+    format_name, mime_type, max_chars, max_blocks, memory_bytes, cpu_s = sys.argv[1:]
     answer_fd = os.dup(1)
     os.dup2(2, 1)  # what a library prints goes where errors go: nowhere
     if library := _LIBRARIES.get(format_name, "kreuzberg"):
@@ -137,7 +137,7 @@ def main() -> None:
         resource = None  # type: ignore[assignment]
     answer: dict[str, Any] = {"missing_limits": limit_resources(int(memory_bytes), float(cpu_s), resource)}
     try:
-        answer |= _extract(sys.stdin.buffer.read(), format_name, mime_type, int(max_chars))
+        answer |= _extract(sys.stdin.buffer.read(), format_name, mime_type, int(max_chars), int(max_blocks))
         text = json.dumps(answer, ensure_ascii=False)
     except DocumentError as error:
         text = json.dumps(answer | {"error": [error.code, error.message]})

@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import re
+import shutil
 import sys
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -20,12 +21,21 @@ _WIDE = "\u2e80-\ua4cf\uac00-\ud7ff\uf900-\ufaff\uff01-\uff60\U00020000-\U0003ff
 _AFTER = "、。，．！？：；）］｝」』】》〉”’…％"  # no line begins with one of these
 _BEFORE = "（［｛「『【《〈“‘"  # and none ends with one of these
 _PIECE = re.compile(f"[{_BEFORE}]*[{_WIDE}][{_AFTER}]*\\s*|[^\\s{_WIDE}]+[{_AFTER}]*\\s*|\\s+")
+_MIN_WIDTH = 12  # columns; a narrower terminal breaks the lines itself, and a Han character needs two
 _HARMLESS = "\n\t\u00ad\u200c\u200d\u200e\u200f"  # joiners and marks that emoji and many scripts need
 _OBEYED = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})  # Unicode categories
 
 
 def prepare() -> None:
     """Make the standard streams and the log safe to write to; called once, when the process starts."""
+    for descriptor, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:  # closed by the caller: else the next file to be opened would get its number
+            nowhere = os.open(os.devnull, os.O_RDWR)
+            if nowhere != descriptor:
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
+            mode = "w" if descriptor else "r"
+            setattr(sys, name, open(descriptor, mode, encoding="utf-8", closefd=False))  # noqa: SIM115  # until the end
     for stream in (sys.stdout, sys.stderr):
         if reconfigure := getattr(stream, "reconfigure", None):
             reconfigure(errors="replace")  # a terminal that lacks a letter shows a question mark instead
@@ -78,7 +88,8 @@ def write_utf8(text: str) -> None:
 
 def note(message: str) -> None:
     """Say something to the person at the terminal, on standard error."""
-    write(f"qak: {printable(message)}", sys.stderr)
+    text = f"qak: {printable(message)}"
+    write(wrap(text, shutil.get_terminal_size().columns) if is_terminal(sys.stderr) else text, sys.stderr)
 
 
 def write_table(columns: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
@@ -133,7 +144,9 @@ def console(stream: TextIO | None = None) -> Console:
     """Return a console that takes text literally: no markup, no emoji names, no guessed highlights."""
     from rich.console import Console  # 50 ms that only a terminal needs
 
-    return Console(file=stream, markup=False, emoji=False, highlight=False)
+    screen = Console(file=stream, markup=False, emoji=False, highlight=False)
+    screen.width = max(screen.width, _MIN_WIDTH)
+    return screen
 
 
 @contextlib.contextmanager

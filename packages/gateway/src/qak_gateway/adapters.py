@@ -1,4 +1,4 @@
-"""`qak adapters`: what is installed."""
+"""``qak adapters``: what is installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`qak check`: the clauses of protocol 1 that can be judged without the suite's own documents."""
+"""``qak check``: the clauses of protocol 1 that can be judged without the suite's own documents."""
 
 from __future__ import annotations
 
@@ -50,12 +50,14 @@ async def check(target: str | None, *, owner_id: str, config: Path | None) -> in
             if close := getattr(provider, "close", None):
                 await close()
 
-    async with open_runtime(configuration):
-        pass  # what is wrong with the configuration is said here once, not by every clause
+    async with open_runtime(configuration) as runtime:
+        health = await runtime.health()  # what is wrong is said here once, not by every clause
     with configuration.directory(), contextlib.redirect_stdout(sys.stderr), busy("checking"):
         findings = await asyncio.to_thread(suite.check_provider, open_provider, owner_id=owner_id)
     rows = [(finding.clause_id, "kept" if finding.passed else "broken", finding.detail) for finding in findings]
     write_table(("clause", "outcome", "detail"), rows)
     broken = sum(not finding.passed for finding in findings)
     note(f"{len(findings)} clauses checked, {broken} broken")
+    if broken and not health.ok:
+        note(f"clauses that need an answer had none: the provider is {health.status}. {health.message}".rstrip())
     return PROVIDER_FAILED if broken else FOUND

@@ -1,6 +1,6 @@
-"""The command `qak`: arguments in, exit code out; the work is done in the module named like the command.
+"""The command ``qak``: arguments in, exit code out; the work is done in the module named like the command.
 
-Nothing but typer is imported here before a command runs, so that `qak --help` answers at once.
+Nothing but typer is imported here before a command runs, so that ``qak --help`` answers at once.
 """
 
 from __future__ import annotations
@@ -132,11 +132,14 @@ def search(
 
 @library_app.command("add")
 def library_add(
-    files: Annotated[list[str], typer.Argument(metavar="FILE...", help="Documents to copy in.", show_default=False)],
+    files: Annotated[list[str], typer.Argument(metavar="FILE", help="Documents to copy in.", show_default=False)],
     owner: _Owner = _OWNER,
     config: _Config = None,
 ) -> None:
-    """Add documents; one that cannot be added does not keep the others out."""
+    """Copy documents into the library.
+
+    One that cannot be added does not keep the others out.
+    """
     from qak_gateway.library import add
     from qak_gateway.outcome import run
 
@@ -158,7 +161,10 @@ def library_remove(
     owner: _Owner = _OWNER,
     config: _Config = None,
 ) -> None:
-    """Remove a document's copy from the library; the file that was added stays where it is."""
+    """Remove a document's copy.
+
+    The file that was added stays where it is.
+    """
     from qak_gateway.library import remove
     from qak_gateway.outcome import run
 

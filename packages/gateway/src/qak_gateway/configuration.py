@@ -1,4 +1,4 @@
-"""`qak.toml`: where it is found, what it may say, and the runtime that it describes."""
+"""``qak.toml``: where it is found, what it may say, and the runtime that it describes."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ from qak_core import (
     create_provider,
 )
 from qak_core.authoring import read_settings
+from qak_core.normalization import MAX_CONTENT_CHARS
 
 FILE_NAME = "qak.toml"
 FILE_VARIABLE = "QAK_CONFIG"
@@ -31,7 +32,7 @@ NOT_CONFIGURED = """no provider is configured; one of these gives you one:
   - write a qak.toml with a table [provider] that names an adapter; qak adapters lists them"""
 
 _TABLES = ("provider", "runtime")
-_MAX_CONTENT_CHARS = 4000  # clause response.content
+_MAX_BYTES = 1024 * 1024  # of the file
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,7 +50,7 @@ class RuntimeSettings:
     max_in_flight_per_owner: int = 16
     breaker_failures: int = 5  # on in the gateway, off in the core (clause runtime.breaker)
     breaker_cooldown_s: float = 30.0
-    max_content_chars: int = _MAX_CONTENT_CHARS
+    max_content_chars: int = MAX_CONTENT_CHARS
     language: Literal["en", "zh"] = "en"
 
     def __post_init__(self) -> None:
@@ -59,15 +60,15 @@ class RuntimeSettings:
             if isinstance(value := getattr(self, item.name), int | float)
             and not (value > 0 or (item.name == "breaker_failures" and value == 0))
         ]
-        if self.max_content_chars > _MAX_CONTENT_CHARS:
-            problems.append(f"max_content_chars may be {_MAX_CONTENT_CHARS} at most, got {self.max_content_chars}")
+        if self.max_content_chars > MAX_CONTENT_CHARS:
+            problems.append(f"max_content_chars may be {MAX_CONTENT_CHARS} at most, got {self.max_content_chars}")
         if problems:
             raise ValueError("\n".join(problems))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Configuration:
-    """What a `qak.toml` says, or the defaults without one.
+    """What a ``qak.toml`` says, or the defaults without one.
 
     Attributes:
         path: the file, as it was named; ``None`` without one.
@@ -82,6 +83,13 @@ class Configuration:
     settings: Mapping[str, Any] = field(default_factory=dict)
     runtime: RuntimeSettings = field(default_factory=RuntimeSettings)
     problems: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """What a message about the problems is about: the file, unless it has nothing for this adapter."""
+        if self.path and (self.problems or self.settings):
+            return str(self.path)
+        return f"adapter {self.adapter or 'local'!r} {'with these' if self.settings else 'without'} settings"
 
     def make_provider(self) -> Any:
         """Create the provider that is due (protocol section 11).
@@ -112,7 +120,7 @@ def find_configuration(given: Path | None, environ: Mapping[str, str] = os.envir
     if given is not None:
         return given
     if named := environ.get(FILE_VARIABLE, "").strip():
-        return Path(named).expanduser()
+        return Path(os.path.expanduser(named))
     path = Path(FILE_NAME)
     return path if path.is_file() else None
 
@@ -122,12 +130,18 @@ def read_configuration(path: Path | None) -> Configuration:
     if path is None:
         return Configuration()
     try:
-        tables = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        with path.open("rb") as stream:
+            data = stream.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            return Configuration(path=path, problems=(f"it has more than {_MAX_BYTES:,} bytes, the limit",))
+        tables = tomllib.loads(data.decode("utf-8-sig"))
     except OSError as error:
         return Configuration(path=path, problems=(f"it cannot be read: {error.strerror or type(error).__name__}",))
     except UnicodeDecodeError as error:
         return Configuration(path=path, problems=(f"it must be UTF-8 text, byte {error.start} is not",))
-    except tomllib.TOMLDecodeError as error:
+    except RecursionError:
+        return Configuration(path=path, problems=("it is nested too deeply",))
+    except ValueError as error:  # also of a number with thousands of digits, which is no TOMLDecodeError
         return Configuration(path=path, problems=(f"it is not TOML: {error}",))
     problems = [_unknown_table(name) for name in tables if name not in _TABLES]
     provider = _table(tables, "provider", problems)
@@ -163,10 +177,11 @@ async def make_provider(configuration: Configuration) -> Any:
     except CompositionError as error:
         if not problems:
             raise
-        problems.append(str(error))
+        if configuration.adapter:  # without one, that there is no provider follows from the other problems
+            problems.append(str(error))
     if problems:
         await KnowledgeRuntime(provider).close()
-        raise SettingsError(problems, subject=str(configuration.path))
+        raise SettingsError(problems, subject=configuration.subject)
     return provider
 
 

@@ -1,4 +1,4 @@
-"""`qak doctor`: the path of a retrieval, one step after the other, with what to do where it ends."""
+"""``qak doctor``: the path of a retrieval, one step after the other, with what to do where it ends."""
 
 from __future__ import annotations
 
@@ -58,6 +58,8 @@ async def examine(query: str, *, owner_id: str, config: Path | None) -> int:
 async def _steps(query: str, *, owner_id: str, config: Path | None) -> AsyncIterator[Step]:
     configuration = read_configuration(find_configuration(config))
     yield _configuration_step(configuration)
+    if configuration.problems and not configuration.adapter:
+        return  # that there is no provider follows
     with configuration.directory():
         try:
             provider = configuration.make_provider()
@@ -108,7 +110,8 @@ async def _health_step(runtime: KnowledgeRuntime) -> Step:
     if health.status == "degraded":
         return Step(name="health", state="warn", details=details, advice="answers may lack what the failed part holds")
     code = USAGE if health.status == "unconfigured" else PROVIDER_FAILED
-    todo = "complete the [provider] table" if code == USAGE else "check that the knowledge system runs and is reachable"
+    repair = "correct or complete the [provider] table"
+    todo = repair if code == USAGE else "check that the knowledge system runs and is reachable"
     return Step(name="health", state="fail", details=details, advice=todo, code=code)
 
 
@@ -118,7 +121,8 @@ async def _retrieval_step(runtime: KnowledgeRuntime, query: str, owner_id: str) 
         answer = await runtime.search(query, owner_id=owner_id)
     except KnowledgeError as error:
         said = f"{error.code}: {error.message}"
-        return Step(name="retrieval", state="fail", details=(said,), advice=advice(error), code=exit_code(error))
+        todo = advice(error, otherwise="the lines above say why")
+        return Step(name="retrieval", state="fail", details=(said,), advice=todo, code=exit_code(error))
     took_ms = 1000 * (time.perf_counter() - started)
     details: tuple[str, ...] = (f"{len(answer.results)} results for {answer.query!r} in {took_ms:.0f} ms",)
     if answer.dropped:

@@ -1,8 +1,9 @@
-"""`qak library`: the documents of the local library, through its provider's management methods."""
+"""``qak library``: the documents of the local library, through its provider's management methods."""
 
 from __future__ import annotations
 
 import contextlib
+import os
 import sys
 from collections.abc import AsyncIterator, Generator, Sequence
 from dataclasses import replace
@@ -12,6 +13,7 @@ from qak_core import (
     CompositionError,
     KnowledgeError,
     KnowledgeManagementProvider,
+    KnowledgeRuntime,
     QakError,
     RetrievalContext,
 )
@@ -31,7 +33,7 @@ async def add(files: Sequence[str], *, owner_id: str, config: Path | None) -> in
                 try:
                     added = await library.ingest(_source(file), RetrievalContext(owner_id=owner_id))
                 except QakError as error:
-                    note(f"{file}: {explain(error) if isinstance(error, KnowledgeError) else error}")
+                    note(f"{one_line(file)}: {explain(error) if isinstance(error, KnowledgeError) else error}")
                     code = PROVIDER_FAILED
                 else:
                     write("\t".join(map(one_line, ("added", added["id"], added.get("title") or file))))
@@ -64,7 +66,7 @@ async def remove(document_id: str, *, owner_id: str, config: Path | None) -> int
 def _source(file: str) -> Path | str:
     """Return a file that exists as a path, which is taken as it is; other text the adapter reads as pasted."""
     path = Path(file).absolute()
-    return path if path.exists() else file
+    return path if os.path.exists(path) else file
 
 
 @contextlib.asynccontextmanager
@@ -74,15 +76,12 @@ async def _open_library(config: Path | None) -> AsyncIterator[KnowledgeManagemen
     settings = configuration.settings if configuration.adapter == ADAPTER else {}
     with configuration.directory():
         provider = await make_provider(replace(configuration, adapter=ADAPTER, settings=settings))
-    try:
+    async with KnowledgeRuntime(provider):  # which closes it
         if not isinstance(provider, KnowledgeManagementProvider):
             raise CompositionError(
                 "the local adapter searches a folder in place; change the files there, or remove the setting folder"
             )
         yield provider
-    finally:
-        if close := getattr(provider, "close", None):
-            await close()
 
 
 def _with_progress(files: Sequence[str]) -> Generator[str, None, None]:

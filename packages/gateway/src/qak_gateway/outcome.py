@@ -21,7 +21,7 @@ _USAGE_ADVICE = {
     "knowledge_base_unknown": "qak doctor lists the knowledge bases",
     "knowledge_invalid_request": "see qak search --help",
     "knowledge_filters_unsupported": "search without filters",
-    "knowledge_unconfigured": "complete the [provider] table; qak doctor shows what is missing",
+    "knowledge_unconfigured": "",  # of many reasons
 }
 _FAILURE_ADVICE = {
     "knowledge_timeout": "try again, or raise timeout_s in the [runtime] table of qak.toml",
@@ -34,7 +34,11 @@ _FAILURE_ADVICE = {
 
 def run(command: Coroutine[Any, Any, int]) -> int:
     """Run a command and return its exit code; whatever goes wrong becomes one message and a code."""
-    return asyncio.run(_guarded(command))
+    try:
+        return asyncio.run(_guarded(command))
+    except SystemExit as end:  # of a provider; its code says nothing about the command
+        note(f"the provider tried to end the program (SystemExit: {one_line(redact(str(end)))[:300]})")
+        return PROVIDER_FAILED
 
 
 def exit_code(error: KnowledgeError) -> int:
@@ -42,9 +46,9 @@ def exit_code(error: KnowledgeError) -> int:
     return USAGE if error.code in _USAGE_ADVICE else PROVIDER_FAILED
 
 
-def advice(error: KnowledgeError) -> str:
-    """Return what to do about a failed search."""
-    return {**_USAGE_ADVICE, **_FAILURE_ADVICE}.get(error.code, "qak doctor looks for the reason")
+def advice(error: KnowledgeError, *, otherwise: str = "qak doctor looks for the reason") -> str:
+    """Return what to do about a failed search, or something else where the code alone does not tell."""
+    return {**_USAGE_ADVICE, **_FAILURE_ADVICE}.get(error.code) or otherwise
 
 
 def explain(error: KnowledgeError) -> str:

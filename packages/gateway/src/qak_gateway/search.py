@@ -1,4 +1,4 @@
-"""`qak search`: a query through the whole path, and its answer for people or programs."""
+"""``qak search``: a query through the whole path, and its answer for people or programs."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Awaitable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -62,29 +62,36 @@ async def search(
     configuration = read_configuration(find_configuration(config))
     if library is not None:
         configuration = in_folder(configuration, library)
-    try:
-        async with open_runtime(configuration) as runtime:
-            with busy("reading the folder") if library else contextlib.nullcontext():
-                answer = await runtime.search(
-                    query, owner_id=owner_id, top_k=top_k, knowledge_base_ids=knowledge_base_ids
-                )
-                health = await runtime.health() if library else None
-    except KnowledgeError as error:
-        note(explain(error))
+    async with open_runtime(configuration) as runtime:
+        with busy("reading the folder") if library else contextlib.nullcontext():
+            outcome = await _outcome(
+                runtime.search(query, owner_id=owner_id, top_k=top_k, knowledge_base_ids=knowledge_base_ids)
+            )
+            if library is not None or isinstance(outcome, KnowledgeError):
+                health = await runtime.health()
+                if health.status != "ready" and health.message:
+                    note(f"the provider is {health.status}: {health.message}")
+    if isinstance(outcome, KnowledgeError):
+        note(explain(outcome))
         if as_json:
-            write_json(error.to_dict())
-        return exit_code(error)
-    if answer.degraded:
-        note(f"warning: no answer from {', '.join(map(one_line, answer.degraded))}; the results are incomplete")
-    if health and health.status == "degraded":
-        note(f"warning: {health.message}")
+            write_json(outcome.to_dict())
+        return exit_code(outcome)
+    if outcome.degraded:
+        note(f"warning: no answer from {', '.join(map(one_line, outcome.degraded))}; the results are incomplete")
     if as_json:
-        write_json(answer.to_dict())
-    elif answer.results:
-        show(answer)
-    if not answer.results:
-        note(f"nothing found for {answer.query!r}")
-    return FOUND if answer.results else NOTHING_FOUND
+        write_json(outcome.to_dict())
+    elif outcome.results:
+        show(outcome)
+    if not outcome.results:
+        note(f"nothing found for {outcome.query!r}")
+    return FOUND if outcome.results else NOTHING_FOUND
+
+
+async def _outcome(search: Awaitable[KnowledgeAnswer]) -> KnowledgeAnswer | KnowledgeError:
+    try:
+        return await search
+    except KnowledgeError as error:
+        return error
 
 
 def in_folder(configuration: Configuration, folder: Path) -> Configuration:

@@ -12,7 +12,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, ParamSpec, TypeVar
 
 from qak_core.errors import KnowledgeClosed
-from qak_core.signals import CancelSignal
+from qak_core.signals import CancelSignal, wait_for_either
 
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -60,14 +60,12 @@ class BlockingPool:
         context = contextvars.copy_context()
         future = self._submit(partial(context.run, partial(fn, *args, **kwargs)))
         wrapped = asyncio.wrap_future(future)
-        ended: asyncio.Future[Any] = asyncio.ensure_future(signal.wait())
         try:
-            await asyncio.wait({wrapped, ended}, return_when=asyncio.FIRST_COMPLETED)
+            await wait_for_either(wrapped, signal)
             if wrapped.done():
                 return wrapped.result()
             raise signal.error() or KnowledgeClosed()
         finally:
-            ended.cancel()
             wrapped.cancel()  # cancels the call too, if no thread has taken it yet
 
     def close(self) -> None:
@@ -99,16 +97,19 @@ class BlockingPool:
     def _work(self) -> None:
         while (item := self._calls.get()) is not None:
             future, call = item
+            settle: Callable[[], None] | None = None
             if future.set_running_or_notify_cancel():
                 try:
-                    future.set_result(call())
+                    settle = partial(future.set_result, call())
                 except StopIteration as error:  # no future can hold one (PEP 479)
-                    future.set_exception(RuntimeError(f"the call raised {type(error).__name__}"))
+                    settle = partial(future.set_exception, RuntimeError(f"the call raised {type(error).__name__}"))
                 except BaseException as error:  # noqa: BLE001 - it belongs to whoever awaits the call
-                    future.set_exception(error)
+                    settle = partial(future.set_exception, error)
             with self._lock:
-                self._waiting -= 1
-            del item, future, call  # a waiting thread must not keep the last answer alive
+                self._waiting -= 1  # before the caller goes on: the next call needs no further thread
+            if settle is not None:
+                settle()
+            del item, future, call, settle  # a waiting thread must not keep the last answer alive
 
 
 async def run_blocking(signal: CancelSignal, fn: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

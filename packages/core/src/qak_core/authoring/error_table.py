@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
 from qak_core.errors import KnowledgeError, KnowledgeFailed, KnowledgeTimeout, KnowledgeUnavailable
 
 _T = TypeVar("_T")
+_log = logging.getLogger("qak_core")
 
 
 class ErrorTable:
@@ -44,7 +46,7 @@ class ErrorTable:
         return None
 
     async def guard(self, call: Awaitable[_T]) -> _T:
-        """Await a vendor's call; what it raises leaves as an error of the protocol.
+        """Await a vendor's call; what it raises leaves as an error of the protocol, and its class in the log.
 
         The new error is raised after the vendor's has been let go, so that it holds it neither as cause nor context.
 
@@ -57,4 +59,6 @@ class ErrorTable:
             raise
         except Exception as error:  # noqa: BLE001 - any exception of a vendor is translated
             failure = self.translate(error)
+            # An operator has to know what happened, and the class is all that surely holds no secret.
+            _log.warning("%s stands for %s.%s", failure.code, type(error).__module__, type(error).__qualname__)
         raise failure

@@ -10,7 +10,7 @@ from itertools import zip_longest
 from typing import Any, Generic, TypeVar
 
 from qak_core.errors import KnowledgeError, KnowledgeFailed, KnowledgeInvalidResponse, KnowledgeTimeout
-from qak_core.signals import CancelSignal
+from qak_core.signals import CancelSignal, wait_for_either
 
 _T = TypeVar("_T")
 _NOTHING = object()
@@ -91,12 +91,10 @@ def interleave(sides: Iterable[Sequence[_T]]) -> list[_T]:
 async def _wait(tasks: Iterable[asyncio.Task[Any]], signal: CancelSignal, timeout_s: float) -> None:
     """Wait until all tasks are done, the time is over or the signal ends."""
     everything = asyncio.ensure_future(asyncio.wait({*tasks}, timeout=None if timeout_s == float("inf") else timeout_s))
-    ended = asyncio.ensure_future(signal.wait())
     try:
-        await asyncio.wait({everything, ended}, return_when=asyncio.FIRST_COMPLETED)
+        await wait_for_either(everything, signal)
     finally:
         everything.cancel()
-        ended.cancel()
 
 
 def _error(task: asyncio.Task[Any] | None) -> KnowledgeError | None:

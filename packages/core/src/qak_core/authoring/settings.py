@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import os
+import stat
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, fields
@@ -12,6 +14,8 @@ from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_
 
 from qak_core._redaction import redact
 from qak_core.errors import SettingsError
+
+_MAX_SECRET_BYTES = 64 * 1024
 
 _T = TypeVar("_T")
 
@@ -86,7 +90,7 @@ def read_settings(kind: type[_T], settings: Mapping[str, Any], *, subject: str =
 def _unknown(key: object, known: Mapping[str, object]) -> str:
     close = difflib.get_close_matches(str(key), known, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"known are {', '.join(known) or 'none'}"
-    return f"unknown key {str(key)[:80]!r}; {hint}"
+    return f"unknown key {redact(str(key)[:80])!r}; {hint}"
 
 
 def _read(hint: Any, value: Any) -> Any:
@@ -99,11 +103,13 @@ def _read(hint: Any, value: Any) -> Any:
     if origin is Literal:
         if value in arguments and type(value) is not bool:
             return value
+        if isinstance(value, str):
+            raise ValueError(f"expected {_expected(hint)}, got another text")
     elif hint is Secret:
         return _read_secret(value)
     elif hint is Path:
         if isinstance(value, str | Path) and str(value):
-            return Path(value).expanduser()
+            return _path(value)
     elif isinstance(origin, type) and issubclass(origin, Mapping):
         if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
             return {key: _read(arguments[1], item) for key, item in value.items()}
@@ -142,13 +148,31 @@ def _read_secret(value: object) -> Secret:
         raise ValueError(f"environment variable {redact(name)} is not set")
     if scheme == "file" and name:
         try:
-            text = Path(name).expanduser().read_text(encoding="utf-8").strip()
+            text = _secret_file(_path(name)).decode().strip()
         except (OSError, UnicodeDecodeError) as error:
             raise ValueError(f"file {redact(name)} cannot be read: {type(error).__name__}") from None
         if text:
             return Secret(text)
         raise ValueError(f"file {redact(name)} is empty")
     raise ValueError("a secret is given by reference, as 'env:NAME' or 'file:PATH', never inline")
+
+
+def _path(value: str | Path) -> Path:
+    if "\0" in str(value):
+        raise ValueError("a path holds no NUL")
+    try:
+        return Path(value).expanduser()
+    except RuntimeError:
+        raise ValueError("the home directory that ~ stands for is not known; give the path in full") from None
+
+
+def _secret_file(path: Path) -> bytes:
+    """Return what a regular file holds; a device would have no end, and a pipe without a writer no beginning."""
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | getattr(os, "O_NONBLOCK", 0))) as stream:
+        status = os.fstat(stream.fileno())
+        if not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_SECRET_BYTES:
+            raise OSError(errno.EINVAL, "not a file that holds a secret")
+        return stream.read(_MAX_SECRET_BYTES)
 
 
 def _expected(hint: Any) -> str:
