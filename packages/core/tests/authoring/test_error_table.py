@@ -1,4 +1,5 @@
 import asyncio
+from concurrent.futures import CancelledError as FutureCancelled
 
 import pytest
 
@@ -12,7 +13,7 @@ from qak_core import (
     KnowledgeUnauthorized,
     KnowledgeUnavailable,
 )
-from qak_core.authoring import ErrorTable
+from qak_core.authoring import ErrorTable, VendorErrors
 
 pytestmark = pytest.mark.clause("errors")
 
@@ -98,18 +99,16 @@ def test_what_leaves_a_guard_holds_nothing_of_the_vendors_error_whose_class_is_l
 
 
 @pytest.mark.parametrize(
-    "error",
-    [KnowledgeInvalidRequest("own text"), KnowledgeCancelled(), asyncio.CancelledError()],
-    ids=lambda it: type(it).__name__,
+    "error", [KnowledgeInvalidRequest("own text"), KnowledgeCancelled()], ids=lambda it: type(it).__name__
 )
-def test_a_guard_lets_our_own_errors_and_cancellation_through(run, error):
+def test_a_guard_lets_our_own_errors_through(run, error):
     async def call():
         raise error
 
     async def scenario():
         with pytest.raises(type(error)) as caught:
             await ErrorTable({}).guard(call())
-        assert isinstance(error, asyncio.CancelledError) or caught.value is error
+        assert caught.value is error
 
     run(scenario())
 
@@ -146,3 +145,46 @@ def test_translation_gives_a_fresh_error_each_time():
     first, second = table.translate(KeyError()), table.translate(KeyError())
     assert first is not second
     assert isinstance(first, KnowledgeError)
+
+
+class Trap(Exception):
+    """An error of a client whose attributes raise when they are read."""
+
+    @property
+    def status_code(self):
+        raise RuntimeError("password=hunter2a")
+
+
+@pytest.mark.clause("runtime.errors")
+@pytest.mark.parametrize("error", [Trap("secret"), asyncio.CancelledError("secret"), FutureCancelled("secret")])
+def test_guard_lets_nothing_out_of_an_error_that_misleads_it(error):
+    async def scenario():
+        async def call():
+            raise error
+
+        with pytest.raises(KnowledgeError) as caught:
+            await VendorErrors().guard(call())
+        return caught.value
+
+    left = asyncio.run(scenario())
+    assert type(left) is KnowledgeUnavailable
+    assert left.__cause__ is None
+    assert left.__context__ is None
+
+
+@pytest.mark.clause("runtime.deadline")
+def test_guard_passes_the_cancellation_of_its_own_task():
+    async def scenario():
+        started = asyncio.Event()
+
+        async def call():
+            started.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.ensure_future(ErrorTable({}).guard(call()))
+        await started.wait()
+        task.cancel()
+        await asyncio.wait([task])
+        return task.cancelled()
+
+    assert asyncio.run(scenario())

@@ -7,6 +7,7 @@ import logging
 from collections.abc import Awaitable, Mapping
 from typing import TypeVar
 
+from qak_core._exact import attempt
 from qak_core.errors import KnowledgeError, KnowledgeFailed, KnowledgeTimeout, KnowledgeUnavailable
 
 _T = TypeVar("_T")
@@ -48,17 +49,28 @@ class ErrorTable:
     async def guard(self, call: Awaitable[_T]) -> _T:
         """Await a vendor's call; what it raises leaves as an error of the protocol, and its class in the log.
 
-        The new error is raised after the vendor's has been let go, so that it holds it neither as cause nor context.
+        The new error is raised after the vendor's has been let go, so that it holds it neither as cause nor context. A
+        cancellation passes only where this task is being cancelled; a vendor may raise one of its own.
 
         Raises:
             KnowledgeError: the translated error, or the one that the call itself raised.
         """
         try:
             return await call
-        except (KnowledgeError, asyncio.CancelledError):
+        except KnowledgeError:
             raise
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            failure = self._report(error)
         except Exception as error:  # noqa: BLE001 - any exception of a vendor is translated
-            failure = self.translate(error)
-            # An operator has to know what happened, and the class is all that surely holds no secret.
-            _log.warning("%s stands for %s.%s", failure.code, type(error).__module__, type(error).__qualname__)
+            failure = self._report(error)
         raise failure
+
+    def _report(self, error: BaseException) -> KnowledgeError:
+        """Translate an exception, which may raise when it is looked at, and log its class."""
+        failure = attempt(lambda: self.translate(error), default=self._default(), what="an exception")
+        # An operator has to know what happened, and the class is all that surely holds no secret.
+        _log.warning("%s stands for %s.%s", failure.code, type(error).__module__, type(error).__qualname__)
+        return failure
