@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Collection, Iterator, Mapping
 
 from qak_core.authoring.error_table import ErrorTable
@@ -37,8 +36,6 @@ _NAMES: dict[type[KnowledgeError], str] = {
 }
 _BY_NAME = {name: kind for kind, names in _NAMES.items() for name in names.split()}
 
-_log = logging.getLogger("qak_core")
-
 
 class VendorErrors(ErrorTable):
     """An error table that also knows what HTTP clients, stores and model providers commonly raise.
@@ -64,8 +61,7 @@ class VendorErrors(ErrorTable):
         self._wrappers = frozenset(wrappers)
 
     def translate(self, error: BaseException) -> KnowledgeError:
-        """Return a fresh error with a fixed text; the log gets the class of ``error`` and nothing that it says."""
-        _log.warning("a vendor's call failed with %s.%s", type(error).__module__, type(error).__qualname__)
+        """Return a fresh error with a fixed text, holding nothing of ``error``."""
         for cause in self._causes(error):
             found = type(cause) if isinstance(cause, KnowledgeError) else self.find(cause)
             if (known := found or _by_status(cause) or _by_name(cause)) is not None:
