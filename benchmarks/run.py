@@ -9,7 +9,9 @@ from pathlib import Path
 
 from measure import Figure, print_table
 
-MODULES = sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in {"run", "measure"})
+MODULES = sorted(
+    path.stem for path in Path(__file__).parent.glob("*.py") if path.stem not in {"run", "measure", "adapter_figures"}
+)
 
 
 def main(names: list[str]) -> int:

@@ -1,4 +1,4 @@
-"""One test for each known pitfall of Haystack, h01 to h15, and for each public report, on the real parts."""
+"""One test for each known pitfall of Haystack, H01 to H15, and for each public report, on the real parts."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Returns:
     ],
     ids=["comparison", "and", "or", "not"],
 )
-def test_h01_retriever_keeps_its_own_filters_whatever_the_caller_filters(store, ask, caplog, policy, own) -> None:
+def test_H01_retriever_keeps_its_own_filters_whatever_the_caller_filters(store, ask, caplog, policy, own) -> None:
     provider = HaystackProvider(InMemoryBM25Retriever(store, filters=own, filter_policy=policy))
     kinds = [{"type": "in", "key": "kind", "value": ["article", "blog"]}, {"type": "gte", "key": "year", "value": 2000}]
     assert set(ids(ask(provider, filters={"type": "or", "filters": [BOBS, *kinds]}))) == {"red", "green", "blue"}
@@ -84,7 +84,7 @@ def test_h01_retriever_keeps_its_own_filters_whatever_the_caller_filters(store, 
 
 
 @pytest.mark.parametrize("policy", list(FilterPolicy))
-def test_h01_host_and_owner_filters_hold_beside_the_callers(store, ask, policy) -> None:
+def test_H01_host_and_owner_filters_hold_beside_the_callers(store, ask, policy) -> None:
     articles = {"type": "eq", "key": "kind", "value": "article"}
     provider = HaystackProvider(
         InMemoryBM25Retriever(store, filter_policy=policy), filters=articles, owner_key="owner_id"
@@ -96,7 +96,7 @@ def test_h01_host_and_owner_filters_hold_beside_the_callers(store, ask, policy) 
     assert ids(ask(provider, owner_id="bob")) == ["secret"]
 
 
-def test_h02_filters_of_one_call_leave_no_trace_for_the_next(store, ask) -> None:
+def test_H02_filters_of_one_call_leave_no_trace_for_the_next(store, ask) -> None:
     own, host = {**OWNER}, {"operator": "AND", "conditions": [{"field": "meta.year", "operator": ">", "value": 2000}]}
     retriever = InMemoryBM25Retriever(store, filters=own, filter_policy=FilterPolicy.MERGE)
     provider = HaystackProvider(retriever, filters=host)
@@ -107,7 +107,7 @@ def test_h02_filters_of_one_call_leave_no_trace_for_the_next(store, ask) -> None
     assert host == {"operator": "AND", "conditions": [{"field": "meta.year", "operator": ">", "value": 2000}]}
 
 
-def test_h03_pipeline_gets_each_input_where_it_belongs(store, ask, parts) -> None:
+def test_H03_pipeline_gets_each_input_where_it_belongs(store, ask, parts) -> None:
     seen: dict[str, Any] = {}
 
     @component
@@ -127,14 +127,14 @@ def test_h03_pipeline_gets_each_input_where_it_belongs(store, ask, parts) -> Non
     assert seen == {"query": "lamp", "top_k": 2, "candidates": 4}  # the retriever still chose its own number
 
 
-def test_h03_filters_nobody_takes_are_refused_not_ignored(ask) -> None:
+def test_H03_filters_nobody_takes_are_refused_not_ignored(ask) -> None:
     provider = HaystackProvider(Returns({"documents": []}))
     assert not provider.describe().can("filters")
     with pytest.raises(KnowledgeFiltersUnsupported):
         ask(provider, filters=BOBS)
 
 
-def test_h04_output_is_found_by_its_type_or_named_by_the_host(ask) -> None:
+def test_H04_output_is_found_by_its_type_or_named_by_the_host(ask) -> None:
     @component
     class Odd:
         @component.output_types(docs=list[Document], ignored=list[str])
@@ -157,12 +157,12 @@ def test_h04_output_is_found_by_its_type_or_named_by_the_host(ask) -> None:
     "answer",
     [{"documents": None}, {}, {"docs": []}, {"documents": "text"}, {"documents": 5}, None, [Document(content="x")]],
 )
-def test_h05_answer_without_a_list_of_documents_is_invalid_not_empty(ask, answer) -> None:
+def test_H05_answer_without_a_list_of_documents_is_invalid_not_empty(ask, answer) -> None:
     with pytest.raises(KnowledgeInvalidResponse):
         ask(HaystackProvider(Returns(answer)))
 
 
-def test_h06_documents_without_text_are_left_out_and_made_up_for(ask, parts) -> None:
+def test_H06_documents_without_text_are_left_out_and_made_up_for(ask, parts) -> None:
     image = [Document(id=f"image-{n}", blob=ByteStream(b"\x89PNG"), embedding=parts.embed("lamp")) for n in range(3)]
     blank = [
         Document(id=f"blank-{n}", content=text, embedding=parts.embed("lamp")) for n, text in enumerate(["", " \n"])
@@ -187,7 +187,7 @@ class L2Retriever:
         return {"documents": [Document(id=name, content=name, score=score) for name, score in found[:top_k]]}
 
 
-def test_h07_distances_keep_their_order_and_never_get_out(ask, parts) -> None:
+def test_H07_distances_keep_their_order_and_never_get_out(ask, parts) -> None:
     pair = HaystackProvider(L2Retriever(), text_embedder=parts.ToyTextEmbedder(), score="distance")
     response = ask(pair, top_k=4)
     assert ids(response) == ["best", "near", "far", "worst"]
@@ -213,7 +213,7 @@ def leak_free(error: KnowledgeError) -> None:
     ("cause", "expected"),
     [(RuntimeError, KnowledgeUnavailable), (TimeoutError, KnowledgeTimeout)],
 )
-def test_h08_error_keeps_its_kind_and_nothing_of_its_text(ask, caplog, wrapped, cause, expected) -> None:
+def test_H08_error_keeps_its_kind_and_nothing_of_its_text(ask, caplog, wrapped, cause, expected) -> None:
     failing = Returns(cause(f"postgres://u:{SECRET}@db/lamp"))
     pipeline = Pipeline()
     pipeline.add_component("failing", failing)
@@ -223,7 +223,7 @@ def test_h08_error_keeps_its_kind_and_nothing_of_its_text(ask, caplog, wrapped, 
     assert SECRET not in caplog.text
 
 
-def test_h09_failing_pipeline_leaves_no_snapshot_of_the_query(ask, monkeypatch, tmp_path) -> None:
+def test_H09_failing_pipeline_leaves_no_snapshot_of_the_query(ask, monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("HAYSTACK_PIPELINE_SNAPSHOT_SAVE_ENABLED", "true")
     pipeline = Pipeline()
@@ -237,7 +237,7 @@ def test_h09_failing_pipeline_leaves_no_snapshot_of_the_query(ask, monkeypatch, 
 # Telemetry and tracing
 
 
-def test_h10_importing_the_adapter_imports_no_sdk_writes_no_file_opens_no_socket(tmp_path: Path) -> None:
+def test_H10_importing_the_adapter_imports_no_sdk_writes_no_file_opens_no_socket(tmp_path: Path) -> None:
     program = """
 import sys
 seen = []
@@ -301,7 +301,7 @@ def host_observability(monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["hybrid", "native"])
-def test_h10_calls_stay_out_of_telemetry_and_tracing_while_the_hosts_go_on(store, parts, run, host_observability, kind):
+def test_H10_calls_stay_out_of_telemetry_and_tracing_while_the_hosts_go_on(store, parts, run, host_observability, kind):
     events, spans = host_observability
     if kind == "hybrid":
         pipeline = parts.hybrid(store)
@@ -328,7 +328,7 @@ def test_h10_calls_stay_out_of_telemetry_and_tracing_while_the_hosts_go_on(store
     assert not tracing.is_tracing_enabled()
 
 
-def test_h10_calls_are_traced_where_the_host_asks_for_it(store, ask, host_observability) -> None:
+def test_H10_calls_are_traced_where_the_host_asks_for_it(store, ask, host_observability) -> None:
     events, spans = host_observability
     pipeline = Pipeline()
     pipeline.add_component("words", InMemoryBM25Retriever(store))
@@ -340,7 +340,7 @@ def test_h10_calls_are_traced_where_the_host_asks_for_it(store, ask, host_observ
 # Threads, embedders
 
 
-def test_h11_late_thread_is_left_behind_and_its_answer_dropped(run) -> None:
+def test_H11_late_thread_is_left_behind_and_its_answer_dropped(run) -> None:
     entered, released = threading.Event(), threading.Event()
 
     @component
@@ -368,7 +368,7 @@ def test_h11_late_thread_is_left_behind_and_its_answer_dropped(run) -> None:
     run(cancel_while_it_runs())
 
 
-def test_h12_embedding_retriever_without_its_embedder_is_refused_at_composition(store, ask, parts) -> None:
+def test_H12_embedding_retriever_without_its_embedder_is_refused_at_composition(store, ask, parts) -> None:
     with pytest.raises(SettingsError, match="text_embedder"):
         HaystackProvider(InMemoryEmbeddingRetriever(store))
     embedder = parts.ToyTextEmbedder()
@@ -378,7 +378,7 @@ def test_h12_embedding_retriever_without_its_embedder_is_refused_at_composition(
     assert embedder.warmed_up == 1
 
 
-def test_h13_numpy_scores_become_plain_numbers(store, ask) -> None:
+def test_H13_numpy_scores_become_plain_numbers(store, ask) -> None:
     retriever = InMemoryBM25Retriever(store, scale_score=True)
     assert isinstance(retriever.run(query="lamp")["documents"][0].score, numpy.floating)
     scores = [result.score for result in ask(HaystackProvider(retriever, score="similarity")).results]
@@ -386,7 +386,7 @@ def test_h13_numpy_scores_become_plain_numbers(store, ask) -> None:
     assert scores == sorted(scores, reverse=True)
 
 
-def test_h14_split_documents_have_flat_metadata_and_a_locator(ask, parts) -> None:
+def test_H14_split_documents_have_flat_metadata_and_a_locator(ask, parts) -> None:
     text = Document(
         content="# Lamps\n\n## Red\n\nThe lamp is red.\n\n## Blue\n\nThe lamp is blue.", meta={"title": "Lamps"}
     )
@@ -408,7 +408,7 @@ def test_h14_split_documents_have_flat_metadata_and_a_locator(ask, parts) -> Non
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_h15_file_path_gives_a_title_and_never_an_address_or_a_directory(ask, parts, tmp_path, whole) -> None:
+def test_H15_file_path_gives_a_title_and_never_an_address_or_a_directory(ask, parts, tmp_path, whole) -> None:
     path = tmp_path / "lamps.csv"
     path.write_text("lamp,colour\nheliotrope,red\n", encoding="utf-8")
     documents = CSVToDocument(store_full_path=whole).run(sources=[path])["documents"]

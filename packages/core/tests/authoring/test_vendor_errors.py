@@ -103,12 +103,13 @@ def test_chain_of_causes_that_has_no_end_is_left_after_a_few():
     assert type(VendorErrors().translate(one)) is KnowledgeUnavailable
 
 
-def test_log_names_the_class_and_nothing_that_it_says(caplog):
-    async def call():
+def test_guard_logs_the_class_and_nothing_of_the_error_gets_out(caplog):
+    async def fail():
         raise foreign("Odd", status_code=503)
 
     with caplog.at_level(logging.DEBUG), pytest.raises(KnowledgeUnavailable) as caught:
-        asyncio.run(VendorErrors().guard(call()))
+        asyncio.run(VendorErrors().guard(fail()))
     error = caught.value
     assert "vendor.client.Odd" in caplog.text
+    assert error.__cause__ is error.__context__ is None
     assert SECRET not in f"{caplog.text} {error!r} {error} {error.args} {vars(error)}"

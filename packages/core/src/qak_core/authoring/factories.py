@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import fields
 from typing import Any
 
+from qak_core._redaction import redact
 from qak_core.errors import SettingsError
 
 _TARGET = re.compile(r"[A-Za-z_]\w*(\.\w+)*:[A-Za-z_]\w*(\.\w+)*")
@@ -21,7 +22,7 @@ def target_problems(settings: object, *names: str) -> list[str]:
         names: settings that hold a text, none (``None``), or a mapping from id to one.
     """
     return [
-        f"{label}: expected 'module:callable', got {target[:80]!r}"
+        f"{label}: expected 'module:callable', got {redact(target[:80])!r}"
         for name in names
         for label, target in _named(name, getattr(settings, name)).items()
         if not _TARGET.fullmatch(target)

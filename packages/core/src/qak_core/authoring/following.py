@@ -8,7 +8,7 @@ from collections.abc import Awaitable
 from typing import Any, TypeVar
 
 from qak_core.errors import KnowledgeCancelled, KnowledgeUnavailable
-from qak_core.signals import CancelSignal
+from qak_core.signals import CancelSignal, wait_for_either
 
 _T = TypeVar("_T")
 
@@ -24,16 +24,14 @@ async def follow(signal: CancelSignal, call: Awaitable[_T]) -> _T:
         KnowledgeUnavailable: the call says that it was cancelled, although nobody did.
     """
     task = asyncio.ensure_future(call)
-    ended: asyncio.Future[Any] = asyncio.ensure_future(signal.wait())
     try:
-        await asyncio.wait((task, ended), return_when=asyncio.FIRST_COMPLETED)
+        await wait_for_either(task, signal)
         if not task.done():
             raise signal.error() or KnowledgeCancelled()
         if task.cancelled():
             raise KnowledgeUnavailable
         return task.result()
     finally:
-        ended.cancel()
         if not task.done():
             task.cancel()
             task.add_done_callback(_look_at)

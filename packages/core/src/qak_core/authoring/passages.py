@@ -24,8 +24,9 @@ _FILE_KEYS = ("file_name", "filename", "source", "file_path", "path", "filepath"
 _URI_KEYS = ("url", "uri", "source", "link", "permalink")
 _MIME_TYPE_KEYS = ("mime_type", "mimetype", "content_type", "file_type", "filetype")
 _PAGE_KEYS = ("page_label", "page_number", "page")
-_LINE_KEYS = ("start_line", "end_line", "loc")
-_SECTION_KEYS = ("header_path", "parent_headers", "header", *(f"Header {level}" for level in range(1, 7)))
+_LINE_KEYS = frozenset(("start_line", "end_line", "loc"))
+_HEADER_KEYS = ("header", *(f"Header {level}" for level in range(1, 7)))
+_SECTION_KEYS = frozenset(("header_path", "parent_headers", *_HEADER_KEYS))
 _START_KEYS = ("start_index", "split_idx_start")
 _ROW_KEYS = ("row", "row_number")
 _LOCATOR_KEYS = frozenset((*_PAGE_KEYS, *_LINE_KEYS, *_SECTION_KEYS, *_START_KEYS, *_ROW_KEYS, "seq_num"))
@@ -110,8 +111,9 @@ class Reading:
             declared = self.citation_keys.get(name)
             return taken.first((declared, *known) if declared else known, read)
 
+        metadata = taken.metadata
         if (uri := first("uri", _URI_KEYS, _web_address)) is not None:
-            taken.keys.update(key for key in _URI_KEYS if plain_text(taken.metadata.get(key)) == uri)
+            taken.keys.update([key for key in _URI_KEYS if key in metadata and plain_text(metadata[key]) == uri])
         own_id = first("id", _SOURCE_ID_KEYS[:1], _document_id) or _document_id(source_id)
         locator = first("locator", ("locator",), _identifier) or self._locator(content, taken, characters)
         return Source(
@@ -130,13 +132,13 @@ class Reading:
             "page": taken.first(_PAGE_KEYS[:1], _identifier)
             or taken.first(_PAGE_KEYS[1:2], _digits)
             or self._page(taken),
-            "lines": _lines(taken),
-            "section": _section(taken),
+            "lines": None if _LINE_KEYS.isdisjoint(taken.metadata) else _lines(taken),
+            "section": None if _SECTION_KEYS.isdisjoint(taken.metadata) else _section(taken),
             "characters": _characters(content, taken, characters),
             "row": taken.first(_ROW_KEYS, _digits),
             "seq_num": taken.first(("seq_num",), _digits),
         }
-        return "; ".join(f"{name} {place}" for name, place in places.items() if place)
+        return "; ".join([f"{name} {place}" for name, place in places.items() if place])
 
     def _page(self, taken: _Taken) -> str | None:
         page = None if self.first_page is None else plain_number(taken.metadata.get("page"))
@@ -201,7 +203,11 @@ class _Taken:
 
     def first(self, names: Iterable[str], read: _Read) -> str | None:
         for name in names:
-            given = value_at(self.metadata, name)
+            given = self.metadata.get(name)
+            if given is None:  # most keys are absent
+                if "." not in name:
+                    continue
+                given = value_at(self.metadata, name)
             if given is not None and (text := read(given)) is not None:
                 self.keys.add(name)
                 return text
@@ -226,8 +232,8 @@ def _section(taken: _Taken) -> str | None:
         return path
     metadata = taken.metadata
     parents = metadata.get("parent_headers")
-    headers = [*(parents if isinstance(parents, list | tuple) else ()), *map(metadata.get, _SECTION_KEYS[2:])]
-    taken.keys.update(_SECTION_KEYS[1:])
+    headers = [*(parents if isinstance(parents, list | tuple) else ()), *map(metadata.get, _HEADER_KEYS)]
+    taken.keys.update(("parent_headers", *_HEADER_KEYS))
     return " > ".join(filter(None, map(plain_text, headers))) or None
 
 
