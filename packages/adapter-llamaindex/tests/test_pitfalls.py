@@ -1,6 +1,5 @@
 """One test for each pitfall of LlamaIndex that is known, on LlamaIndex's own objects; the number is that of the row."""
 
-# ruff: noqa: N802 - the rows are numbered I1 to I15, users' reports R19 to R27
 
 from __future__ import annotations
 
