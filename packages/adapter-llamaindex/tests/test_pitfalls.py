@@ -1,6 +1,5 @@
 """One test for each pitfall of LlamaIndex that is known, on LlamaIndex's own objects; the number is that of the row."""
 
-
 from __future__ import annotations
 
 import asyncio
