@@ -152,7 +152,8 @@ class LangChainProvider:
         if problems:
             raise SettingsError(problems, subject="the arguments of LangChainProvider")
         translated = all(base.translate is not None for base in self._bases.values())
-        self._can_filter = {"neutral": translated, "none": False}.get(caller_filters, True)
+        passed_on = all(base.source.takes({"filter"}) for base in self._bases.values())
+        self._can_filter = {"neutral": translated, "none": False, "native": passed_on}.get(caller_filters, True)
 
     def describe(self) -> ProviderDescription:
         """Say who this is."""
