@@ -187,3 +187,69 @@ def test_more_is_fetched_where_the_store_cannot_filter() -> None:
     for vendor in (faiss(documents), faiss(documents).as_retriever()):
         provider = LangChainProvider(vendor, owner_key="owner")
         assert len(found(provider, "lamp", owner_id="a", top_k=5)) == 5
+
+
+CROWD = [Document(page_content=f"lamp {n}", metadata={"owner": "b", "kind": "x"}) for n in range(600)]
+FAR = Document(page_content="saffron", metadata={"owner": "a", "kind": "x", "n": 1})
+
+
+@pytest.mark.parametrize("make", STORES.values())
+@pytest.mark.parametrize("mode", ["native", "results"])
+@pytest.mark.parametrize("retriever", [False, True])
+def test_owner_and_host_filter_are_the_stores_to_apply_however_callers_filter(
+    make: Any, mode: Any, retriever: bool
+) -> None:
+    """The owner's only document is farther than any number of candidates that is ever fetched."""
+    store = make([*CROWD, FAR])
+    vendor = store.as_retriever() if retriever else store
+    owned = LangChainProvider(vendor, owner_key="owner", caller_filters=mode)
+    assert [result.content for result in found(owned, "lamp", owner_id="a")] == ["saffron"]
+    host = {"type": "eq", "key": "n", "value": 1}
+    assert [result.content for result in found(LangChainProvider(vendor, filters=host, caller_filters=mode))] == [
+        "saffron"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("make", "mode", "wanted", "other"),
+    [
+        (chroma, "native", {"kind": "x"}, {"$or": [{"owner": "b"}, {"owner": "c"}]}),
+        (chroma, "results", {"type": "eq", "key": "kind", "value": "x"}, {"type": "eq", "key": "owner", "value": "b"}),
+        (
+            qdrant,
+            "native",
+            {"must": [{"key": "metadata.kind", "match": {"value": "x"}}]},
+            {"should": [{"key": "metadata.owner", "match": {"value": "b"}}]},
+        ),
+        (qdrant, "results", {"type": "eq", "key": "kind", "value": "x"}, {"type": "ne", "key": "owner", "value": "a"}),
+    ],
+)
+def test_callers_filter_is_joined_with_owner_and_host_filter(make: Any, mode: Any, wanted: Any, other: Any) -> None:
+    host = {"type": "in", "key": "n", "value": [1, 2]}
+    provider = LangChainProvider(make([*CROWD, FAR]), owner_key="owner", filters=host, caller_filters=mode)
+    assert [one.content for one in found(provider, "lamp", owner_id="a", filters=wanted)] == ["saffron"]
+    assert found(provider, "lamp", owner_id="a", filters=other) == []
+
+
+@pytest.mark.parametrize("mode", ["native", "results"])
+def test_host_filter_that_the_store_cannot_say_is_applied_to_what_was_found(mode: Any) -> None:
+    host = {"type": "gt", "key": "s", "value": "x"}
+    provider = LangChainProvider(store("chroma"), filters=host, caller_filters=mode)
+    assert [result.content for result in found(provider, "row", top_k=8)] == ["row 3"]
+
+
+@pytest.mark.parametrize("owned", [True, False])
+def test_native_filter_does_not_pass_by_the_host_filter_where_there_is_a_translator(owned: bool) -> None:
+    def translate(wanted: Any, context: Any) -> dict[str, Any]:
+        return {"filter": {"owner": "a"}}
+
+    provider = LangChainProvider(
+        chroma([FAR, *CROWD[:3]]),
+        translator=translate,
+        caller_filters="native",
+        filters={"type": "eq", "key": "n", "value": 1},
+        owner_key="owner" if owned else None,
+    )
+    assert [result.content for result in found(provider, "lamp", owner_id="a")] == ["saffron"]
+    (result,) = found(provider, "lamp", owner_id="a", filters={"kind": "x"})
+    assert result.content == "saffron"

@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from langchain_classic.retrievers import EnsembleRetriever, MergerRetriever
-from langchain_core.documents import Document
+from langchain_classic.retrievers import ContextualCompressionRetriever, EnsembleRetriever, MergerRetriever
+from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.retrievers import BaseRetriever
-from langchain_core.runnables import RunnableLambda
+from langchain_core.runnables import ConfigurableField, RunnableLambda, RunnablePassthrough
 from qdrant_client import models
 
 from qak_adapter_langchain import LangChainProvider
@@ -164,6 +164,78 @@ def test_l06_filter_that_the_host_put_into_a_retriever_is_never_replaced() -> No
     for mode in ("neutral", "results"):
         narrowed = LangChainProvider(retriever, caller_filters=mode, filters={"type": "gt", "key": "n", "value": 0})
         assert [result.metadata["n"] for result in found(narrowed, "lamp")] == [5]
+
+
+class Forwarding(BaseRetriever):
+    """Names the filter, and hands it to a retriever in which the host has fixed one."""
+
+    base: BaseRetriever
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, filter: Any = None) -> list[Document]:  # noqa: A002
+        return self.base.invoke(query, filter=filter)
+
+
+class WithField(BaseRetriever):
+    """Has a filter of its own, which the argument replaces."""
+
+    filter: Any = None
+
+    def _get_relevant_documents(self, query: str, *, run_manager: Any, filter: Any = None) -> list[Document]:  # noqa: A002
+        wanted = filter or self.filter or {}
+        return [document for document in documents() if wanted.items() <= document.metadata.items()]
+
+
+class KeepAll(BaseDocumentCompressor):
+    def compress_documents(self, documents: Any, query: str, callbacks: Any = None) -> Any:
+        return list(documents)
+
+
+WRAPPERS: dict[str, Any] = {
+    "plain": lambda base: base,
+    "retry": lambda base: base.with_retry(),
+    "config": lambda base: base.with_config(tags=["x"]),
+    "fallbacks": lambda base: base.with_fallbacks([base]),
+    "second-fallback": lambda base: in_memory(documents()).as_retriever().with_fallbacks([base]),
+    "bound-filter": lambda base: in_memory(documents()).as_retriever().bind(filter=lambda _: False).with_retry(),
+    "sequence": lambda base: base | RunnableLambda(lambda found: found),
+    "sequence-that-drops": lambda base: RunnablePassthrough() | base,
+    "lambda": lambda base: RunnableLambda(lambda query, **given: base.invoke(query, **given)),
+    "compression": lambda base: ContextualCompressionRetriever(base_retriever=base, base_compressor=KeepAll()),
+    "configurable": lambda base: base.configurable_fields(search_kwargs=ConfigurableField(id="search_kwargs")),
+    "alternatives": lambda base: base.configurable_alternatives(ConfigurableField(id="which"), other=base),
+    "ensemble": lambda base: EnsembleRetriever(retrievers=[base]),
+    "named": lambda base: Forwarding(base=base),
+    "named-over-sequence": lambda base: Forwarding(base=WithField(filter={"n": 5})),
+    "field": lambda base: WithField(filter={"n": 5}),
+}
+
+
+@pytest.mark.parametrize("wrapper", WRAPPERS)
+def test_l06_filter_that_the_host_put_into_a_retriever_is_never_replaced_whatever_wraps_it(wrapper: str) -> None:
+    base = chroma(documents()).as_retriever(search_kwargs={"filter": {"n": 5}})
+    vendor = WRAPPERS[wrapper](base)
+    native = LangChainProvider(vendor, caller_filters="native")
+    assert not native.describe().can("filters")
+    with pytest.raises(KnowledgeFiltersUnsupported):
+        ask(native, "lamp", filters={"n": 1})
+    translated = LangChainProvider(vendor, translator=lambda wanted, context: {"filter": {"n": 1}})
+    with pytest.raises(KnowledgeFiltersUnsupported):
+        ask(translated, "lamp", filters={"type": "eq", "key": "n", "value": 1})
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        lambda retriever: retriever,
+        lambda retriever: retriever.with_config(tags=["x"]).with_retry(),
+        lambda retriever: retriever.with_fallbacks([WithField()]),
+        lambda retriever: WithField(),
+    ],
+)
+def test_l06_filter_arrives_where_it_is_known_what_becomes_of_it(wrap: Any) -> None:
+    provider = LangChainProvider(wrap(chroma(documents()).as_retriever()), caller_filters="native")
+    assert provider.describe().can("filters")
+    assert [result.metadata["n"] for result in found(provider, "lamp", filters={"n": 1})] == [1]
 
 
 def test_l07_id_comes_from_wherever_the_store_keeps_it() -> None:

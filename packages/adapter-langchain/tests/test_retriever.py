@@ -170,6 +170,70 @@ def test_invoke_from_another_thread_uses_the_loop_of_the_runtime() -> None:
     assert provider.threads == ["MainThread", "qak-langchain-invoke", "qak-langchain-invoke"]
 
 
+class LoopBound(Scripted):
+    """As one over an async client, whose connections belong to the loop they were made in."""
+
+    loop: Any = None
+
+    async def retrieve(self, request: Any, context: Any) -> Any:
+        self.loop = self.loop or asyncio.get_running_loop()
+        if self.loop is not asyncio.get_running_loop():
+            raise RuntimeError("Event loop is closed")
+        await asyncio.sleep(0)
+        return await super().retrieve(request, context)
+
+
+@pytest.mark.parametrize("made_in_the_loop", [True, False])
+def test_ainvoke_from_another_loop_uses_the_loop_of_the_runtime(made_in_the_loop: bool) -> None:
+    outside = None if made_in_the_loop else as_retriever(LoopBound(), context=ALICE)
+
+    async def main() -> None:
+        retriever = outside or as_retriever(LoopBound(), context=ALICE)
+
+        async def both() -> list[Any]:
+            return await asyncio.gather(*(retriever.ainvoke("anything") for _ in range(3)))
+
+        answers = await both()
+        answers += await asyncio.to_thread(lambda: asyncio.run(both()))
+        answers.append(await asyncio.to_thread(retriever.invoke, "anything"))
+        assert [len(answer) for answer in answers] == [5] * 7
+
+    asyncio.run(main())
+
+
+def test_ainvoke_after_invoke_uses_the_loop_in_which_the_runtime_began() -> None:
+    retriever = as_retriever(LoopBound(), context=ALICE)
+    assert len(retriever.invoke("anything")) == 5
+    assert len(asyncio.run(retriever.ainvoke("anything"))) == 5
+
+
+def test_ainvoke_from_another_loop_that_is_cancelled_ends_the_search() -> None:
+    class Hanging(Scripted):
+        async def retrieve(self, request: Any, context: Any) -> Any:
+            started.set()
+            try:
+                await asyncio.Event().wait()
+            finally:
+                ended.set()
+
+    started, ended = threading.Event(), threading.Event()
+
+    async def main() -> None:
+        retriever = as_retriever(Hanging(), context=ALICE)
+
+        async def give_up() -> None:
+            call = asyncio.ensure_future(retriever.ainvoke("anything"))
+            await asyncio.to_thread(started.wait, 10)
+            call.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await call
+
+        await asyncio.to_thread(lambda: asyncio.run(give_up()))
+        assert await asyncio.to_thread(ended.wait, 10)
+
+    asyncio.run(main())
+
+
 def test_invoke_that_would_wait_for_itself_is_refused() -> None:
     class Nested(Scripted):
         async def retrieve(self, request: Any, context: Any) -> Any:

@@ -26,17 +26,19 @@ def translator_for(store: object) -> Callable[[Filter], dict[str, Any]] | None:
     return None
 
 
-def native_arguments(store: object, filters: Mapping[str, Any]) -> dict[str, Any]:
-    """Pass a filter in the store's own JSON form on; Qdrant's client wants its class.
+def native_arguments(store: object, filters: Mapping[str, Any], ours: Mapping[str, Any]) -> dict[str, Any]:
+    """Pass a filter in the store's own JSON form on, to be met as well as what a ready translator made of ours.
 
     Raises:
         ValueError: Qdrant knows no such filter.
     """
+    given = [dict(filters), *ours.values()]
     if _QDRANT in class_names(store):
-        from qdrant_client import models
+        from qdrant_client import models  # its client wants its class
 
-        return {"filter": models.Filter.model_validate(filters)}
-    return {"filter": dict(filters)}
+        given[0] = models.Filter.model_validate(filters)
+        return {"filter": models.Filter(must=given)}
+    return {"filter": _joined("$and", given)}
 
 
 def class_names(value: object) -> list[str]:

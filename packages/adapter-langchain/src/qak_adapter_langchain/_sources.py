@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
@@ -19,6 +19,8 @@ _IN_MEMORY = "langchain_core.vectorstores.in_memory.InMemoryVectorStore"
 _FAISS = "langchain_community.vectorstores.faiss.FAISS"
 _RETRIEVER = "langchain_core.retrievers.BaseRetriever"
 _LAMBDA = "langchain_core.runnables.base.RunnableLambda"
+_BINDINGS = frozenset(("langchain_core.runnables.base.RunnableBinding", "langchain_core.runnables.retry.RunnableRetry"))
+_FALLBACKS = "langchain_core.runnables.fallbacks.RunnableWithFallbacks"
 
 NOT_ASYNC = frozenset(
     (
@@ -85,19 +87,21 @@ class VendorSource:
         call = self._blocking if self.in_thread else self._async
         assert call is not None
         self._call = call
-        self._names = _argument_names(vendor, in_thread=self.in_thread)
-        self._fixed = _fixed_arguments(vendor)
+        self._vendor = vendor
+        self._fixed = frozenset[str]().union(*map(_fixed_names, _parts(vendor)))
         # An empty list of callbacks keeps the handlers of an outer LangChain run from inheriting this one.
         takes_config = not self._is_store and "config" in _parameters(call)
         self._config: dict[str, Any] = {"config": {"callbacks": []}} if disable_tracing and takes_config else {}
 
-    def takes(self, arguments: Mapping[str, Any]) -> bool:
-        """Whether further arguments arrive, and replace none of the host's own.
+    def takes(self, names: Collection[str]) -> bool:
+        """Whether further arguments are known to arrive in the search, and to replace none of the host's own.
 
-        LangChain silently drops what a retriever does not name, filters included, and lets an argument of the call
-        replace one that the host has fixed in the retriever.
+        LangChain drops what a retriever does not name, and lets an argument of the call replace one that the host has
+        fixed in the retriever, both silently; what a chain or a lambda does with one, nobody knows.
         """
-        return self._fixed.isdisjoint(arguments) and (self._names is None or self._names.issuperset(arguments))
+        if not names or self._is_store:
+            return True
+        return self._fixed.isdisjoint(names) and _takes(self._vendor, frozenset(names), in_thread=self.in_thread)
 
     async def search(self, query: str, k: int, arguments: Mapping[str, Any], signal: CancelSignal) -> list[Hit]:
         """Ask for ``k`` documents; a source without such an argument gives as many as it likes."""
@@ -149,16 +153,6 @@ def _parts(vendor: object) -> Iterator[object]:
             waiting += value if isinstance(value, list | tuple) else [value]
 
 
-def _fixed_arguments(vendor: object) -> frozenset[str]:
-    """Return the names of the arguments that the host has fixed in a retriever or in what binds one."""
-    fixed: frozenset[str] = frozenset()
-    while vendor is not None:
-        for given in (getattr(vendor, "search_kwargs", None), getattr(vendor, "kwargs", None)):
-            fixed |= frozenset(given) if isinstance(given, Mapping) else frozenset()
-        vendor = getattr(vendor, "bound", None)
-    return fixed
-
-
 def _joinable_store(vendor: object) -> object | None:
     if _STORE_RETRIEVER in class_names(vendor) and "filter" not in vendor.search_kwargs:  # type: ignore[attr-defined]
         return vendor.vectorstore  # type: ignore[attr-defined, no-any-return]
@@ -182,17 +176,34 @@ def _k_name(vendor: Any, method: str) -> str | None:
     return next((name for name in ("k", "top_k") if name in parameters), None)
 
 
-def _argument_names(vendor: object, *, in_thread: bool) -> frozenset[str] | None:
-    """Return the arguments that a retriever takes; ``None`` for any, as of what is no plain retriever."""
+def _takes(vendor: Any, names: frozenset[str], *, in_thread: bool) -> bool:
+    kind = full_name(type(vendor))
+    if kind in _BINDINGS:
+        return _takes(vendor.bound, names, in_thread=in_thread)
+    if kind == _FALLBACKS:
+        return all(_takes(runnable, names, in_thread=in_thread) for runnable in vendor.runnables)
     if not getattr(type(vendor), "_expects_other_args", True):
-        return frozenset()
+        return False
     method = getattr(type(vendor), "_get_relevant_documents" if in_thread else "_aget_relevant_documents", None)
-    if method is None:
-        return None
-    parameters = _parameters(method)
-    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
-        return None
-    return frozenset(parameters) - {"self", "query", "run_manager"}
+    if full_name(method).startswith(f"{_STORE_RETRIEVER}."):
+        return True  # all of them go on to the store
+    return names <= _named(method or getattr(type(vendor), "invoke" if in_thread else "ainvoke", None))
+
+
+def _fixed_names(part: object) -> frozenset[str]:
+    """Return what a retriever, or a part of it, has fixed: as arguments of the search, or in fields of those names."""
+    given = (getattr(part, name, None) for name in ("search_kwargs", "kwargs"))
+    fixed = [name for mapping in given if isinstance(mapping, Mapping) for name in mapping]
+    if _RETRIEVER in class_names(part):
+        fixed += [name for name, value in vars(part).items() if value is not None]
+    return frozenset(fixed)
+
+
+def _named(method: Any) -> frozenset[str]:
+    """Return the parameters of a method that a call may give by name; what ``**kwargs`` collect may go anywhere."""
+    given = _parameters(method).items()
+    named = (name for name, one in given if one.kind in {one.KEYWORD_ONLY, one.POSITIONAL_OR_KEYWORD})
+    return frozenset(named) - {"self", "query", "input", "config", "run_manager"}
 
 
 def _parameters(method: Any) -> Mapping[str, inspect.Parameter]:

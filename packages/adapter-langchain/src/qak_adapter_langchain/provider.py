@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -132,6 +132,7 @@ class LangChainProvider:
         self._score_key = score_key
         self._caller_filters = caller_filters
         self._own_translator = translator
+        self._pushes_ours_only = translator is None and caller_filters in {"native", "results"}
         self._filter = None if filters is None or problems else parse_filter(filters)
         self._pool = BlockingPool(max(1, max_workers), name="qak-langchain")
         self._life = Lifetime(self._pool, ERRORS, health=health, aclose=aclose)
@@ -152,7 +153,8 @@ class LangChainProvider:
         if problems:
             raise SettingsError(problems, subject="the arguments of LangChainProvider")
         translated = all(base.translate is not None for base in self._bases.values())
-        self._can_filter = {"neutral": translated, "none": False}.get(caller_filters, True)
+        passed_on = all(base.source.takes({"filter"}) for base in self._bases.values())
+        self._can_filter = {"neutral": translated, "none": False, "native": passed_on}.get(caller_filters, True)
 
     def describe(self) -> ProviderDescription:
         """Say who this is."""
@@ -198,15 +200,19 @@ class LangChainProvider:
         return f"LangChainProvider({self._key!r})"
 
     def _translator(self, source: VendorSource) -> Callable[..., Mapping[str, Any] | None] | None:
-        if self._own_translator is not None or self._caller_filters in {"native", "results"}:
+        if self._own_translator is not None:
             return self._own_translator
         ready = translator_for(source.store)
-        if ready is None:
+        if ready is None or (self._pushes_ours_only and not source.takes({"filter"})):
             return None
-        if self._filter is not None:
+        owner_key = self._reading.owner_key if self._pushes_ours_only else None
+        ours = Scope(owner_key=owner_key, wanted=self._filter).whole()
+        if ours is not None:
             try:
-                ready(self._filter)
+                ready(ours)
             except KnowledgeFiltersUnsupported:
+                if self._pushes_ours_only:
+                    return None
                 raise ValueError(f"filters: {type(source.store).__name__} has no filter that says this") from None
         return lambda wanted, _context: ready(wanted)
 
@@ -242,10 +248,12 @@ class LangChainProvider:
     ) -> list[RetrievalResult]:
         """Search, and again for more where too many of the documents had to be sorted out."""
         source, top_k = base.source, request.top_k
-        arguments = self._arguments(base, request, context, scope)
+        native = bool(request.filters) and self._caller_filters == "native"
+        arguments = self._arguments(base, request, context, scope, native=native)
         # A host's translator may read a key in its own way, so what it was given is not compared again.
-        accept = scope.admits if self._own_translator is None else scope.owned_by
-        count = top_k * (_FETCH_FACTOR if scope.restricts and base.translate is None else 1)
+        accept = scope.admits if self._own_translator is None or native else scope.owned_by
+        sorts_out = base.translate is None or (self._pushes_ours_only and not native and bool(request.filters))
+        count = top_k * (_FETCH_FACTOR if scope.restricts and sorts_out else 1)
         prefix = name if len(self._bases) > 1 else ""
         while True:
             hits = await source.search(request.query, count, arguments, signal)
@@ -255,13 +263,15 @@ class LangChainProvider:
             count = min(_MAX_FETCH, count * _FETCH_FACTOR)
 
     def _arguments(
-        self, base: _Base, request: RetrievalRequest, context: RetrievalContext, scope: Scope
+        self, base: _Base, request: RetrievalRequest, context: RetrievalContext, scope: Scope, *, native: bool
     ) -> Mapping[str, Any]:
         arguments: Mapping[str, Any] | None = {}
-        if request.filters and self._caller_filters == "native":
-            arguments = native_arguments(base.source.store, request.filters)
-        elif base.translate is not None and (wanted := scope.whole()) is not None:
+        wanted = (replace(scope, wanted=self._filter) if self._pushes_ours_only else scope).whole()
+        # What a host's translator returns can't be joined with a native filter.
+        if base.translate is not None and wanted is not None and not (native and self._own_translator):
             arguments = base.translate(wanted, context)
+        if native and request.filters and arguments is not None:
+            arguments = native_arguments(base.source.store, request.filters, arguments)
         if arguments is None or not base.source.takes(arguments):
             raise KnowledgeFiltersUnsupported
         return arguments

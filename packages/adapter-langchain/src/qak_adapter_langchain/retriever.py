@@ -51,12 +51,25 @@ class LangChainRetriever(BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return _wait_for(self._search(query, k), self._loop)
+        loop = self._home(_shared_loop)
+        if loop is _running_loop():
+            loop = _shared_loop()  # its own thread can't wait for it
+        return _wait_for(self._search(query, k), loop)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, k: int | None = None
     ) -> list[Document]:
-        return await self._search(query, k)
+        loop = self._home(asyncio.get_running_loop)
+        if loop is asyncio.get_running_loop():
+            return await self._search(query, k)
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(self._search(query, k), loop))
+
+    def _home(self, choose: Callable[[], asyncio.AbstractEventLoop]) -> asyncio.AbstractEventLoop:
+        """Return the loop of the runtime: where this was made, else where it is asked first, for as long as it runs."""
+        with _homing:
+            if self._loop is None or not self._loop.is_running():
+                self._loop = choose()
+            return self._loop
 
     async def _search(self, query: str, k: int | None) -> list[Document]:
         context = self.context() if callable(self.context) else self.context
@@ -84,8 +97,9 @@ def as_retriever(
 ) -> LangChainRetriever:
     """Return a LangChain retriever over a runtime, or over a provider in a runtime of its own.
 
-    Call it in the event loop that the runtime belongs to: ``invoke`` from other threads then uses that loop. Otherwise,
-    and in that loop's own thread, ``invoke`` uses a loop in a thread that all such retrievers share.
+    Call it in the event loop that the runtime belongs to: ``invoke`` from other threads and ``ainvoke`` from other
+    loops then use that loop. Otherwise the runtime belongs to the loop of the first ``ainvoke`` or, if ``invoke`` comes
+    first, to one in a thread that all such retrievers share, which ``invoke`` in the loop's own thread uses too.
 
     Args:
         runtime_or_provider: closed by its owner, not by the retriever.
@@ -116,10 +130,8 @@ def _document(result: AnswerResult, answer: KnowledgeAnswer) -> Document:
     return Document(id=result.id, page_content=result.content, metadata=metadata)
 
 
-def _wait_for(search: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop | None) -> _T:
+def _wait_for(search: Coroutine[Any, Any, _T], loop: asyncio.AbstractEventLoop) -> _T:
     """Run a search to its end from a thread that may block."""
-    if loop is None or not loop.is_running() or loop is _running_loop():
-        loop = _shared_loop()
     if loop is _running_loop():
         search.close()
         raise RuntimeError("invoke() would wait for its own event loop; use ainvoke() there")
@@ -140,6 +152,7 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 _shared: asyncio.AbstractEventLoop | None = None
 _sharing = threading.Lock()
+_homing = threading.Lock()
 
 
 def _shared_loop() -> asyncio.AbstractEventLoop:
