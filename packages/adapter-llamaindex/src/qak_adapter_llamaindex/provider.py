@@ -112,6 +112,22 @@ class LlamaIndexProvider:
             max_workers=max_workers,
             base_ids=knowledge_bases or (),
         )
+        flags = {"nested_filters": nested_filters, "disable_tracing": disable_tracing, "native_async": native_async}
+        problems += [
+            f"{name}: expected True or False, got {type(given).__name__}"
+            for name, given in flags.items()
+            if not isinstance(given, bool)
+        ]
+        problems += [
+            f"{name}: expected a metadata key, got {type(given).__name__}"
+            for name, given in {"id_key": id_key, "owner_key": owner_key}.items()
+            if not isinstance(given, str | None)
+        ]
+        problems += [
+            f"{name}: expected a callable, got {type(given).__name__}"
+            for name, given in {"health": health, "aclose": aclose}.items()
+            if given is not None and not callable(given)
+        ]
         self._bases: dict[str, Any] = {} if retriever is None else {"": retriever}
         self._bases |= knowledge_bases or {}
         if not self._bases:
