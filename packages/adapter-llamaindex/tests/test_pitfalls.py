@@ -37,6 +37,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25 import BM25Retriever
 
 from qak_adapter_llamaindex import LlamaIndexProvider
+from qak_contract_tests import toy_embedding
 from qak_core import (
     CancelSignal,
     KnowledgeFailed,
@@ -128,6 +129,63 @@ def test_I03_image_and_media_nodes_without_text_are_dropped_and_harm_no_other(fi
         NodeWithScore(node=TextNode(text=" \n"), score=0.5),
     ]
     assert [result.content for result in find(fixed(nodes))] == ["a caption"]
+
+
+@pytest.mark.parametrize("top_k", [1, 2, 3, 8])
+@pytest.mark.parametrize("native_async", [False, True])
+@pytest.mark.parametrize("unusable", ["blank", "repeated", "other kind"])
+def test_I03_top_k_is_exact_where_nodes_that_are_no_results_are_nearer(
+    make_index: Callable[..., VectorStoreIndex], find: Find, unusable: str, native_async: bool, top_k: int
+) -> None:
+    near = [TextNode(text=" " if unusable == "blank" else "lamp", metadata={"kind": "x", "passage": "p"})] * 70
+    nodes = [one.model_copy(update={"id_": f"near {place}"}) for place, one in enumerate(near)]
+    nodes += [TextNode(text=f"lamp {n}", metadata={"kind": "y", "passage": f"p{n}"}) for n in range(8)]
+    index = make_index(nodes)
+    for one in nodes[:70]:  # nearest of all
+        index._vector_store.data.embedding_dict[one.node_id] = toy_embedding("lamp")
+    options: dict[str, Any] = {"id_key": "passage"} if unusable == "repeated" else {}
+    # Without nested_filters, what LlamaIndex can't say in a flat list is applied to what was found.
+    either = {"type": "or", "filters": [{"type": "eq", "key": "kind", "value": "y"}]}
+    wanted = either if unusable == "other kind" else None
+    for target in (index, index.as_retriever(similarity_top_k=1)):
+        found = find(target, top_k=top_k, filters=wanted, native_async=native_async, **options)
+        usable = [result.content for result in found if result.content.startswith("lamp ")]
+        assert len(found) == top_k
+        assert len(usable) == top_k - (unusable == "repeated")
+
+
+def test_I03_no_more_is_asked_for_where_a_retriever_has_no_more_or_takes_no_number(
+    make_index: Callable[..., VectorStoreIndex], fixed: Any, find: Find
+) -> None:
+    blank = [NodeWithScore(node=TextNode(text=" ")) for _ in range(9)]
+    retriever = fixed(blank)
+    assert find(retriever, top_k=3) == []
+    assert len(retriever.calls) == 1
+    asked: list[int] = []
+
+    class Counting(SimpleVectorStore):
+        def query(self, query: Any, **options: Any) -> Any:
+            asked.append(query.similarity_top_k)
+            return super().query(query, **options)
+
+    index = make_index([TextNode(text=" "), TextNode(text="lamp")])
+    index._vector_store.__class__ = Counting
+    assert [result.content for result in find(index, top_k=3)] == ["lamp"]
+    assert asked == [3]
+
+
+def test_I03_what_was_found_is_kept_where_a_store_refuses_to_give_more(
+    make_index: Callable[..., VectorStoreIndex], find: Find
+) -> None:
+    class Narrow(SimpleVectorStore):
+        def query(self, query: Any, **options: Any) -> Any:
+            if query.similarity_top_k > 10:
+                raise ValueError("at most 10 results can be had")
+            return super().query(query, **options)
+
+    index = make_index([TextNode(text="lamp"), *(TextNode(text=" ") for _ in range(20))])
+    index._vector_store.__class__ = Narrow
+    assert [result.content for result in find(index, top_k=3)] == ["lamp"]
 
 
 def test_I04_no_address_of_an_image_node_is_ever_fetched(
