@@ -264,26 +264,47 @@ def test_I07_owners_are_kept_apart_by_metadata_where_doc_ids_would_be_ignored(
     assert [result.content for result in find(index, owner_id="alice", owner_key="owner")] == ["lamp of alice"]
 
 
-def test_I08_no_query_bundle_is_shared_between_retrievals(fixed: Any, find: Find) -> None:
-    retriever = fixed([])
-    find(retriever)
-    find(retriever)
-    first, second = retriever.calls
-    assert first is not second
-    assert first.embedding is None
+@pytest.mark.parametrize("native_async", [False, True])
+def test_I08_no_query_bundle_is_shared_between_bases_attempts_and_requests(native_async: bool) -> None:
+    class Embedding(BaseRetriever):
+        """Keeps the embedding in the bundle, as VectorIndexRetriever does; another model's would be used for it."""
+
+        similarity_top_k = 2
+
+        def __init__(self, seen: list[Any]) -> None:
+            self.seen = seen
+            super().__init__()
+
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            self.seen.append(query_bundle.embedding)
+            query_bundle.embedding = [1.0]
+            return [NodeWithScore(node=TextNode(text=" ")) for _ in range(self.similarity_top_k)]
+
+    lamps: list[Any] = []
+    chairs: list[Any] = []
+    bases = {"lamps": Embedding(lamps), "chairs": Embedding(chairs)}
+    provider = LlamaIndexProvider(knowledge_bases=bases, max_workers=1, native_async=native_async)
+    for _ in range(2):
+        asyncio.run(provider.retrieve(RetrievalRequest(query="lamp"), ALICE))
+    assert lamps == chairs == [None] * 6  # for each of two requests, three attempts to find what is not blank
 
 
-def test_I09_empty_query_never_reaches_a_retriever(make_index: Callable[..., VectorStoreIndex]) -> None:
-    index = make_index([TextNode(text="lamp")])
+@pytest.mark.parametrize("blank", ["", " \n", "\u3000"])
+def test_I09_empty_query_never_reaches_a_retriever(
+    make_index: Callable[..., VectorStoreIndex], fixed: Any, blank: str
+) -> None:
     with pytest.raises(TypeError):
-        index.as_retriever().retrieve("")
+        make_index([TextNode(text="lamp")]).as_retriever().retrieve("")
+    retriever = fixed([])
 
     async def main() -> None:
-        async with KnowledgeRuntime(LlamaIndexProvider(index)) as runtime:
-            await runtime.search(" \n", owner_id="alice")
+        async with KnowledgeRuntime(LlamaIndexProvider(retriever)) as runtime:
+            with pytest.raises(KnowledgeQueryRequired):
+                await runtime.search(blank, owner_id="alice")
+            await runtime.search(f"{blank}lamp{blank}", owner_id="alice")
 
-    with pytest.raises(KnowledgeQueryRequired):
-        asyncio.run(main())
+    asyncio.run(main())
+    assert [bundle.query_str.strip() for bundle in retriever.calls] == ["lamp"]
 
 
 def test_I10_concurrent_requests_share_no_top_k_and_no_filter(
@@ -368,12 +389,31 @@ print([name for name in sys.modules if name.startswith(("llama", "numpy", "nltk"
     assert ran.stdout.splitlines() == ["n1 a lamp Lamps page 3", "[]"]
 
 
-def test_I14_nodes_made_without_a_splitter_can_be_found(
-    make_index: Callable[..., VectorStoreIndex], find: Find
-) -> None:
-    # SentenceSplitter needs data of nltk that some installations lack; nothing of the adapter comes near it.
-    found = find(make_index([TextNode(text="lamp")]))
-    assert [result.content for result in found] == ["lamp"]
+def test_I14_nodes_made_without_a_splitter_can_be_found_and_nltk_is_never_asked_for() -> None:
+    program = """
+import asyncio, sys
+sys.modules["nltk"] = None  # as where it, or its data, is missing
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TextNode
+from qak_adapter_llamaindex import LlamaIndexProvider, as_retriever
+from qak_core import RetrievalContext, RetrievalRequest
+try:
+    SentenceSplitter(chunk_size=20, chunk_overlap=0).split_text("A lamp. " * 50)
+except ImportError as error:
+    print((error.name or "").partition(".")[0])
+index = VectorStoreIndex([TextNode(text="lamp", metadata={"owner": "a"})], embed_model=MockEmbedding(embed_dim=8))
+provider = LlamaIndexProvider(index, owner_key="owner", score="similarity")
+context = RetrievalContext(owner_id="a")
+answer = asyncio.run(provider.retrieve(RetrievalRequest(query="lamp"), context))
+print([result.content for result in answer.results])
+retriever = as_retriever(provider, context=context)
+print([found.text for found in retriever.retrieve("lamp")])
+retriever.close()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == ["nltk", "['lamp']", "['lamp']"]
 
 
 def test_I15_internal_metadata_and_missing_document_ids_stay_inside(fixed: Any, find: Find) -> None:
