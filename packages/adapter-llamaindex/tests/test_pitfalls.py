@@ -35,6 +35,7 @@ from llama_index.core.vector_stores.types import MetadataFilter, MetadataFilters
 from llama_index.retrievers.bm25 import BM25Retriever
 
 from qak_adapter_llamaindex import LlamaIndexProvider
+from qak_contract_tests import toy_embedding
 from qak_core import (
     CancelSignal,
     KnowledgeFailed,
@@ -128,6 +129,63 @@ def test_I03_image_and_media_nodes_without_text_are_dropped_and_harm_no_other(fi
     assert [result.content for result in find(fixed(nodes))] == ["a caption"]
 
 
+@pytest.mark.parametrize("top_k", [1, 2, 3, 8])
+@pytest.mark.parametrize("native_async", [False, True])
+@pytest.mark.parametrize("unusable", ["blank", "repeated", "other kind"])
+def test_I03_top_k_is_exact_where_nodes_that_are_no_results_are_nearer(
+    make_index: Callable[..., VectorStoreIndex], find: Find, unusable: str, native_async: bool, top_k: int
+) -> None:
+    near = [TextNode(text=" " if unusable == "blank" else "lamp", metadata={"kind": "x", "passage": "p"})] * 70
+    nodes = [one.model_copy(update={"id_": f"near {place}"}) for place, one in enumerate(near)]
+    nodes += [TextNode(text=f"lamp {n}", metadata={"kind": "y", "passage": f"p{n}"}) for n in range(8)]
+    index = make_index(nodes)
+    for one in nodes[:70]:  # nearest of all
+        index._vector_store.data.embedding_dict[one.node_id] = toy_embedding("lamp")
+    options: dict[str, Any] = {"id_key": "passage"} if unusable == "repeated" else {}
+    # Without nested_filters, what LlamaIndex can't say in a flat list is applied to what was found.
+    either = {"type": "or", "filters": [{"type": "eq", "key": "kind", "value": "y"}]}
+    wanted = either if unusable == "other kind" else None
+    for target in (index, index.as_retriever(similarity_top_k=1)):
+        found = find(target, top_k=top_k, filters=wanted, native_async=native_async, **options)
+        usable = [result.content for result in found if result.content.startswith("lamp ")]
+        assert len(found) == top_k
+        assert len(usable) == top_k - (unusable == "repeated")
+
+
+def test_I03_no_more_is_asked_for_where_a_retriever_has_no_more_or_takes_no_number(
+    make_index: Callable[..., VectorStoreIndex], fixed: Any, find: Find
+) -> None:
+    blank = [NodeWithScore(node=TextNode(text=" ")) for _ in range(9)]
+    retriever = fixed(blank)
+    assert find(retriever, top_k=3) == []
+    assert len(retriever.calls) == 1
+    asked: list[int] = []
+
+    class Counting(SimpleVectorStore):
+        def query(self, query: Any, **options: Any) -> Any:
+            asked.append(query.similarity_top_k)
+            return super().query(query, **options)
+
+    index = make_index([TextNode(text=" "), TextNode(text="lamp")])
+    index._vector_store.__class__ = Counting
+    assert [result.content for result in find(index, top_k=3)] == ["lamp"]
+    assert asked == [3]
+
+
+def test_I03_what_was_found_is_kept_where_a_store_refuses_to_give_more(
+    make_index: Callable[..., VectorStoreIndex], find: Find
+) -> None:
+    class Narrow(SimpleVectorStore):
+        def query(self, query: Any, **options: Any) -> Any:
+            if query.similarity_top_k > 10:
+                raise ValueError("at most 10 results can be had")
+            return super().query(query, **options)
+
+    index = make_index([TextNode(text="lamp"), *(TextNode(text=" ") for _ in range(20))])
+    index._vector_store.__class__ = Narrow
+    assert [result.content for result in find(index, top_k=3)] == ["lamp"]
+
+
 def test_I04_no_address_of_an_image_node_is_ever_fetched(
     fixed: Any, find: Find, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,26 +262,47 @@ def test_I07_owners_are_kept_apart_by_metadata_where_doc_ids_would_be_ignored(
     assert [result.content for result in find(index, owner_id="alice", owner_key="owner")] == ["lamp of alice"]
 
 
-def test_I08_no_query_bundle_is_shared_between_retrievals(fixed: Any, find: Find) -> None:
-    retriever = fixed([])
-    find(retriever)
-    find(retriever)
-    first, second = retriever.calls
-    assert first is not second
-    assert first.embedding is None
+@pytest.mark.parametrize("native_async", [False, True])
+def test_I08_no_query_bundle_is_shared_between_bases_attempts_and_requests(native_async: bool) -> None:
+    class Embedding(BaseRetriever):
+        """Keeps the embedding in the bundle, as VectorIndexRetriever does; another model's would be used for it."""
+
+        similarity_top_k = 2
+
+        def __init__(self, seen: list[Any]) -> None:
+            self.seen = seen
+            super().__init__()
+
+        def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
+            self.seen.append(query_bundle.embedding)
+            query_bundle.embedding = [1.0]
+            return [NodeWithScore(node=TextNode(text=" ")) for _ in range(self.similarity_top_k)]
+
+    lamps: list[Any] = []
+    chairs: list[Any] = []
+    bases = {"lamps": Embedding(lamps), "chairs": Embedding(chairs)}
+    provider = LlamaIndexProvider(knowledge_bases=bases, max_workers=1, native_async=native_async)
+    for _ in range(2):
+        asyncio.run(provider.retrieve(RetrievalRequest(query="lamp"), ALICE))
+    assert lamps == chairs == [None] * 6  # for each of two requests, three attempts to find what is not blank
 
 
-def test_I09_empty_query_never_reaches_a_retriever(make_index: Callable[..., VectorStoreIndex]) -> None:
-    index = make_index([TextNode(text="lamp")])
+@pytest.mark.parametrize("blank", ["", " \n", "\u3000"])
+def test_I09_empty_query_never_reaches_a_retriever(
+    make_index: Callable[..., VectorStoreIndex], fixed: Any, blank: str
+) -> None:
     with pytest.raises(TypeError):
-        index.as_retriever().retrieve("")
+        make_index([TextNode(text="lamp")]).as_retriever().retrieve("")
+    retriever = fixed([])
 
     async def main() -> None:
-        async with KnowledgeRuntime(LlamaIndexProvider(index)) as runtime:
-            await runtime.search(" \n", owner_id="alice")
+        async with KnowledgeRuntime(LlamaIndexProvider(retriever)) as runtime:
+            with pytest.raises(KnowledgeQueryRequired):
+                await runtime.search(blank, owner_id="alice")
+            await runtime.search(f"{blank}lamp{blank}", owner_id="alice")
 
-    with pytest.raises(KnowledgeQueryRequired):
-        asyncio.run(main())
+    asyncio.run(main())
+    assert [bundle.query_str.strip() for bundle in retriever.calls] == ["lamp"]
 
 
 def test_I10_concurrent_requests_share_no_top_k_and_no_filter(
@@ -308,12 +387,31 @@ print([name for name in sys.modules if name.startswith(("llama", "numpy", "nltk"
     assert ran.stdout.splitlines() == ["n1 a lamp Lamps page 3", "[]"]
 
 
-def test_I14_nodes_made_without_a_splitter_can_be_found(
-    make_index: Callable[..., VectorStoreIndex], find: Find
-) -> None:
-    # SentenceSplitter needs data of nltk that some installations lack; nothing of the adapter comes near it.
-    found = find(make_index([TextNode(text="lamp")]))
-    assert [result.content for result in found] == ["lamp"]
+def test_I14_nodes_made_without_a_splitter_can_be_found_and_nltk_is_never_asked_for() -> None:
+    program = """
+import asyncio, sys
+sys.modules["nltk"] = None  # as where it, or its data, is missing
+from llama_index.core import MockEmbedding, VectorStoreIndex
+from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.schema import TextNode
+from qak_adapter_llamaindex import LlamaIndexProvider, as_retriever
+from qak_core import RetrievalContext, RetrievalRequest
+try:
+    SentenceSplitter(chunk_size=20, chunk_overlap=0).split_text("A lamp. " * 50)
+except ImportError as error:
+    print((error.name or "").partition(".")[0])
+index = VectorStoreIndex([TextNode(text="lamp", metadata={"owner": "a"})], embed_model=MockEmbedding(embed_dim=8))
+provider = LlamaIndexProvider(index, owner_key="owner", score="similarity")
+context = RetrievalContext(owner_id="a")
+answer = asyncio.run(provider.retrieve(RetrievalRequest(query="lamp"), context))
+print([result.content for result in answer.results])
+retriever = as_retriever(provider, context=context)
+print([found.text for found in retriever.retrieve("lamp")])
+retriever.close()
+"""
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stdout.splitlines() == ["nltk", "['lamp']", "['lamp']"]
 
 
 def test_I15_internal_metadata_and_missing_document_ids_stay_inside(fixed: Any, find: Find) -> None:

@@ -285,6 +285,27 @@ def test_health_is_what_the_host_says_and_else_ready(fixed: Any, said: Any, expe
     assert asyncio.run(LlamaIndexProvider(fixed([])).health()) == ProviderHealth(status="ready")
 
 
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_what_the_hosts_own_callables_raise_stays_inside(fixed: Any, caplog: Any, asynchronous: bool) -> None:
+    def blocking() -> Any:
+        raise foreign("AuthenticationError", "openai", RuntimeError)
+
+    async def awaited() -> Any:
+        blocking()
+
+    caplog.set_level(logging.DEBUG)
+    failing = awaited if asynchronous else blocking
+    provider = LlamaIndexProvider(fixed([]), health=failing, aclose=failing)
+    health = asyncio.run(provider.health())
+    assert health == ProviderHealth(status="unavailable", message="The health check raised AuthenticationError.")
+    with pytest.raises(KnowledgeUnauthorized) as caught:
+        asyncio.run(provider.close())
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+    shown = f"{health} {caught.value!r} {caught.value.args} {vars(caught.value)} {caplog.text}"
+    assert not any(secret in shown for secret in SECRETS)
+
+
 @pytest.mark.parametrize("arguments", [(), (None,), (object(),), ("module:factory",), ([],)])
 def test_provider_refuses_what_is_neither_retriever_nor_index(arguments: tuple[Any, ...]) -> None:
     with pytest.raises(SettingsError, match="retriever"):
@@ -294,6 +315,21 @@ def test_provider_refuses_what_is_neither_retriever_nor_index(arguments: tuple[A
 def test_provider_refuses_a_host_filter_that_is_none(fixed: Any) -> None:
     with pytest.raises(SettingsError, match="filters: a filter's type"):
         LlamaIndexProvider(fixed([]), filters={"department": "sales"})
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [
+        *(("caller_filters", value) for value in ("off", "Native", "", None, False)),
+        *(("score", value) for value in ("cosine", "Similarity", "", None)),
+        *((flag, value) for flag in ("nested_filters", "disable_tracing", "native_async") for value in ("no", 0, None)),
+        *((key, value) for key in ("owner_key", "id_key") for value in ("", 5, False, ["owner"])),
+        *((call, value) for call in ("health", "aclose") for value in ("app:close", 5)),
+    ],
+)
+def test_provider_refuses_an_option_that_is_none_of_its_choices(fixed: Any, option: str, value: Any) -> None:
+    with pytest.raises(SettingsError, match=f"  - {option}: expected"):
+        LlamaIndexProvider(fixed([]), **{option: value})
 
 
 def test_description_can_not_be_changed_through_a_copy(fixed: Any) -> None:

@@ -101,7 +101,7 @@ def test_fusion_inside_fusion_is_reached(index: VectorStoreIndex, find: Find) ->
 def test_retriever_that_holds_itself_ends(index: VectorStoreIndex) -> None:
     loop = fusion(index.as_retriever())
     loop._retrievers.append(loop)
-    assert prepared(loop, 5, OWNED) is not loop
+    assert prepared(loop, 5, OWNED)[0] is not loop
 
 
 def test_index_node_leads_to_the_retriever_of_another_index(make_index: MakeIndex, find: Find) -> None:
@@ -227,12 +227,13 @@ def test_index_out_of_step_with_its_docstore_is_unavailable(make_index: MakeInde
 
 def test_retriever_with_nothing_to_set_is_asked_itself(fixed: Any) -> None:
     retriever = fixed([])
-    assert prepared(retriever, 3, OWNED) is retriever
+    assert prepared(retriever, 3, OWNED) == (retriever, None)
 
 
 def test_prepared_retriever_is_a_copy_of_the_same_kind(index: VectorStoreIndex) -> None:
     retriever = index.as_retriever(similarity_top_k=2)
-    copied = prepared(retriever, 3, OWNED)
+    copied, count = prepared(retriever, 3, OWNED)
+    assert count == 3
     assert type(copied) is VectorIndexRetriever
     assert (copied.similarity_top_k, retriever.similarity_top_k) == (3, 2)
     assert retriever._filters is None

@@ -17,6 +17,9 @@ from qak_core import KnowledgeFiltersUnsupported
 FETCHED = 64
 """How many candidates to ask for where results may have to be dropped afterwards."""
 
+MAX_FETCHED = 512
+"""How many at most, where too many of those were dropped."""
+
 _TOP_K = ("similarity_top_k", "_similarity_top_k", "num_chunks_per_query")
 _FILTERS = ("_filters", "_extra_filters")
 _FEEDING = (
@@ -43,24 +46,29 @@ def is_target(candidate: object) -> bool:
     return _is_retriever(candidate) or callable(getattr(candidate, "as_retriever", None))
 
 
-def prepared(target: Any, top_k: int, scope: StoreScope) -> Any:
-    """Return a retriever that looks for ``top_k`` results within ``scope``, as far as it can.
+def prepared(target: Any, count: int, scope: StoreScope) -> tuple[Any, int | None]:
+    """Return a retriever that looks for ``count`` candidates within ``scope``, as far as it can.
 
     Args:
         target: a retriever or an index; left as it is.
-        top_k: results wanted in the end; more are asked for where the retriever can't apply the whole scope.
+        count: candidates wanted; at least :data:`FETCHED` are where the retriever can't apply the whole scope.
         scope: what the request may see.
+
+    Returns:
+        The retriever and how many candidates it looks for, ``None`` where that can't be set.
 
     Raises:
         KnowledgeInvalidRequest: see :meth:`StoreScope.parts`.
         KnowledgeFiltersUnsupported: a filter in LlamaIndex's own form that this retriever can't apply.
     """
-    retriever = target if _is_retriever(target) else target.as_retriever(similarity_top_k=top_k)
+    retriever = target if _is_retriever(target) else target.as_retriever(similarity_top_k=count)
     parts = scope.parts()
     sees_all_it_may = not scope.restricts or (
         scope.exact and all(_takes(source, parts, scope) for source in _sources(retriever, _MAX_DEPTH))
     )
-    return _copied(retriever, _Wish(top_k=top_k if sees_all_it_may else FETCHED, parts=parts, scope=scope), _MAX_DEPTH)
+    count = count if sees_all_it_may else max(count, FETCHED)
+    mine = _copied(retriever, _Wish(top_k=count, parts=parts, scope=scope), _MAX_DEPTH)
+    return mine, count if _counts(mine, _MAX_DEPTH) else None
 
 
 def _copied(retriever: Any, wish: _Wish, depth: int, least: int | None = None) -> Any:
@@ -124,11 +132,22 @@ def _restrict_bm25(mine: Any, scope: StoreScope) -> None:
 
 def _sources(retriever: Any, depth: int) -> Iterator[Any]:
     """Yield the retrievers that look into a store themselves."""
-    inner = [one for name in (*_FEEDING, *_LINKED) for one in _retrievers_in(getattr(retriever, name, None))]
+    inner = _inner(retriever)
     if not inner or any(hasattr(retriever, name) for name in _FILTERS):
         yield retriever
     for one in inner if depth else ():
         yield from _sources(one, depth - 1)
+
+
+def _counts(retriever: Any, depth: int) -> bool:
+    """Whether it can be said how many candidates to look for."""
+    if any(isinstance(getattr(retriever, name, None), int) for name in _TOP_K):
+        return True
+    return depth > 0 and any(_counts(one, depth - 1) for one in _inner(retriever))
+
+
+def _inner(retriever: Any) -> list[Any]:
+    return [one for name in (*_FEEDING, *_LINKED) for one in _retrievers_in(getattr(retriever, name, None))]
 
 
 def _takes(source: Any, parts: list[Any], scope: StoreScope) -> bool:

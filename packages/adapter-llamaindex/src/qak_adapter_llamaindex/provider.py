@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -11,12 +12,13 @@ from typing import Any
 from qak_adapter_llamaindex._convert import REPEATED, results
 from qak_adapter_llamaindex._errors import ERRORS
 from qak_adapter_llamaindex._filters import StoreScope
-from qak_adapter_llamaindex._retrievers import is_target, prepared
+from qak_adapter_llamaindex._retrievers import FETCHED, MAX_FETCHED, is_target, prepared
 from qak_adapter_llamaindex._tracing import untraced
 from qak_adapter_llamaindex.settings import MADE, CallerFilters, LlamaIndexSettings, problems_of
 from qak_core import (
     CancelSignal,
     KnowledgeBase,
+    KnowledgeError,
     KnowledgeFiltersUnsupported,
     ProviderDescription,
     ProviderHealth,
@@ -40,6 +42,13 @@ from qak_core.authoring import (
     read_settings,
     route,
 )
+
+_Found = tuple[list[RetrievalResult], int | None]
+"""Results, and how many candidates to ask for to find more; ``None`` where there are no more to be had."""
+
+_Read = Callable[[Any, int | None], _Found]
+
+_log = logging.getLogger("qak_adapter_llamaindex")
 
 
 class LlamaIndexProvider:
@@ -112,6 +121,22 @@ class LlamaIndexProvider:
             max_workers=max_workers,
             base_ids=knowledge_bases or (),
         )
+        flags = {"nested_filters": nested_filters, "disable_tracing": disable_tracing, "native_async": native_async}
+        problems += [
+            f"{name}: expected True or False, got {type(given).__name__}"
+            for name, given in flags.items()
+            if not isinstance(given, bool)
+        ]
+        problems += [
+            f"{name}: expected a metadata key, got {type(given).__name__}"
+            for name, given in {"id_key": id_key, "owner_key": owner_key}.items()
+            if not isinstance(given, str | None)
+        ]
+        problems += [
+            f"{name}: expected a callable, got {type(given).__name__}"
+            for name, given in {"health": health, "aclose": aclose}.items()
+            if given is not None and not callable(given)
+        ]
         self._bases: dict[str, Any] = {} if retriever is None else {"": retriever}
         self._bases |= knowledge_bases or {}
         if not self._bases:
@@ -205,25 +230,44 @@ class LlamaIndexProvider:
     async def _attempt(
         self, base: str, target: Any, request: RetrievalRequest, scope: StoreScope, signal: CancelSignal
     ) -> Sequence[RetrievalResult]:
-        if not self._native_async:
-            return await self._pool.run(signal, self._retrieve, base, target, request, scope)
-        with self._tracing():
-            nodes = await follow(signal, prepared(target, request.top_k, scope).aretrieve(request.query))
-        return self._read(nodes, base, request, scope)
+        """Ask one retriever, and again for more where too many of its nodes had to be left out."""
+        read = partial(self._read, base, request, scope)
+        best, more = await self._fetched(read, target, request.top_k, request.query, scope, signal)
+        while more is not None:
+            try:
+                best, more = await self._fetched(read, target, more, request.query, scope, signal)
+            except KnowledgeError:
+                raise
+            except Exception as error:  # noqa: BLE001 - a store may refuse so many; what it gave before is an answer
+                _log.warning("asking for %d candidates raised %s", more, type(error).__name__)
+                break
+        return best
 
-    def _retrieve(
-        self, base: str, target: Any, request: RetrievalRequest, scope: StoreScope
-    ) -> Sequence[RetrievalResult]:
+    async def _fetched(
+        self, read: _Read, target: Any, count: int, query: str, scope: StoreScope, signal: CancelSignal
+    ) -> _Found:
+        if not self._native_async:
+            return await self._pool.run(signal, self._retrieve, read, target, count, query, scope)
         with self._tracing():
+            retriever, looked_for = prepared(target, count, scope)
+            nodes = await follow(signal, retriever.aretrieve(query))
+        return read(nodes, looked_for)
+
+    def _retrieve(self, read: _Read, target: Any, count: int, query: str, scope: StoreScope) -> _Found:
+        with self._tracing():
+            retriever, looked_for = prepared(target, count, scope)
             # Plain text, not a QueryBundle: retrievers keep the embedding in the bundle they get.
-            nodes = prepared(target, request.top_k, scope).retrieve(request.query)
-        return self._read(nodes, base, request, scope)
+            nodes = retriever.retrieve(query)
+        return read(nodes, looked_for)
 
     def _read(
-        self, nodes: object, base: str, request: RetrievalRequest, scope: StoreScope
-    ) -> Sequence[RetrievalResult]:
+        self, base: str, request: RetrievalRequest, scope: StoreScope, nodes: Any, looked_for: int | None
+    ) -> _Found:
         prefix = base if len(self._bases) > 1 else ""
-        return results(nodes, self._reading, limit=request.top_k, base=prefix, admits=scope.admits)
+        found = results(nodes, self._reading, limit=request.top_k, base=prefix, admits=scope.admits)
+        if len(found) == request.top_k or looked_for is None or not looked_for <= len(nodes) < MAX_FETCHED:
+            return found, None
+        return found, FETCHED if looked_for < FETCHED else MAX_FETCHED
 
 
 def create(settings: Mapping[str, Any]) -> LlamaIndexProvider:
