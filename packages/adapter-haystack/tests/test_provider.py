@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import sys
+import textwrap
 import threading
+import tomllib
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -338,8 +341,116 @@ def test_host_filter_is_checked_where_the_retriever_takes_none(ask) -> None:
     documents = [*texts(9, kind="blog"), Document(id="article", content="text", meta={"kind": "article"})]
     articles = {"type": "eq", "key": "kind", "value": "article"}
     assert ids(ask(HaystackProvider(Fixed(*documents), filters=articles), top_k=2)) == ["article"]
-    with pytest.raises(SettingsError, match="takes filters"):
-        HaystackProvider(Fixed(), filters={"field": "meta.kind", "operator": "==", "value": "article"})
+
+
+@component
+class Deaf:
+    """Has an input for filters, and ignores it."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.documents = documents
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10) -> dict[str, Any]:
+        return {"documents": self.documents[:top_k]}
+
+
+def joined(*retrievers: Any) -> Pipeline:
+    pipeline = Pipeline()
+    pipeline.add_component("joiner", DocumentJoiner())
+    for number, retriever in enumerate(retrievers):
+        pipeline.add_component(f"r{number}", retriever)
+        pipeline.connect(f"r{number}", "joiner")
+    return pipeline
+
+
+ALICES = {"field": "meta.owner_id", "operator": "==", "value": "alice"}
+
+
+def leaky(kind: str, store: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a retriever that lets out documents whatever filters it is sent, and how to compose it."""
+    everything = store.filter_documents()
+    if kind == "branch without filters":
+        return joined(InMemoryBM25Retriever(store), Fixed(*everything)), {}
+    if kind == "branch not named":
+        both = joined(InMemoryBM25Retriever(store), InMemoryBM25Retriever(store))
+        return both, {"filters_inputs": ["r0.filters"]}
+    if kind == "branch that ignores":
+        return joined(InMemoryBM25Retriever(store), Deaf(everything)), {}
+    return Deaf(everything), {}
+
+
+LEAKY = ["branch without filters", "branch not named", "branch that ignores", "component that ignores"]
+
+
+@pytest.mark.parametrize("kind", LEAKY)
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [
+        (ALICES, {"red", "green", "blue"}),
+        ({**ALICES, "field": "owner_id"}, {"red", "green", "blue"}),
+        ({"operator": "NOT", "conditions": [{**ALICES, "value": "bob"}]}, {"red", "green", "blue"}),
+        (
+            {"operator": "AND", "conditions": [ALICES, {"field": "meta.year", "operator": ">", "value": 2024}]},
+            {"green", "blue"},
+        ),
+        ({"field": "id", "operator": "in", "value": ["red", "secret"]}, {"red", "secret"}),
+        (
+            {"field": "content", "operator": "!=", "value": "Bob's lamp lamp lamp is a secret."},
+            {"red", "green", "blue"},
+        ),
+    ],
+    ids=["comparison", "bare key", "not", "and", "id", "content"],
+)
+@pytest.mark.parametrize("side", ["host", "caller"])
+def test_native_filter_holds_for_every_document_whatever_a_branch_makes_of_it(
+    store, ask, kind, native, expected, side
+) -> None:
+    retriever, names = leaky(kind, store)
+    if side == "host":
+        found = ask(HaystackProvider(retriever, filters=native, **names), top_k=8)
+    else:
+        found = ask(HaystackProvider(retriever, caller_filters="native", **names), filters=native, top_k=8)
+    assert set(ids(found)) == expected
+
+
+@pytest.mark.parametrize("kind", LEAKY)
+def test_native_filters_of_host_and_caller_hold_together(store, ask, kind) -> None:
+    retriever, names = leaky(kind, store)
+    provider = HaystackProvider(retriever, filters=ALICES, caller_filters="native", **names)
+    assert ids(ask(provider, filters={**ALICES, "value": "bob"})) == []
+    either = {"operator": "OR", "conditions": [{**ALICES, "value": "bob"}, ALICES]}
+    assert set(ids(ask(provider, filters=either))) == {"red", "green", "blue"}
+
+
+def test_native_host_filter_is_checked_where_the_retriever_takes_none(ask) -> None:
+    documents = [*texts(9, kind="blog"), Document(id="article", content="text", meta={"kind": "article"})]
+    articles = {"field": "meta.kind", "operator": "==", "value": "article"}
+    retriever = Counting(documents)
+    assert ids(ask(HaystackProvider(retriever, filters=articles), top_k=2)) == ["article"]
+    assert retriever.asked == [16]
+
+
+def test_document_that_can_not_be_compared_with_a_native_filter_is_left_out(ask) -> None:
+    documents = [
+        Document(id=f"d{n}", content="text", meta={"day": day}) for n, day in enumerate(["x", 7, "2026-01-02"])
+    ]
+    since = {"field": "meta.day", "operator": ">", "value": "2026-01-01"}
+    assert ids(ask(HaystackProvider(Deaf(documents), filters=since))) == ["d2"]
+    never = {"operator": "NOT", "conditions": [since]}
+    assert ids(ask(HaystackProvider(Deaf(documents), filters=never))) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "value"), [("in", "alice"), ("not in", "alice"), (">", "m"), ("<=", ["2026-01-01"]), (">=", {})]
+)
+def test_native_filter_that_nothing_can_be_compared_with_is_refused(store, ask, operator, value) -> None:
+    wrong = {"operator": "OR", "conditions": [ALICES, {"field": "meta.kind", "operator": operator, "value": value}]}
+    with pytest.raises(SettingsError, match="can't compare"):
+        HaystackProvider(InMemoryBM25Retriever(store), filters=wrong)
+    provider = HaystackProvider(InMemoryBM25Retriever(store), caller_filters="native")
+    with pytest.raises(KnowledgeFiltersUnsupported):
+        ask(provider, filters=wrong)
 
 
 def test_filters_that_another_component_writes_are_never_left_to_the_caller(store, ask) -> None:
@@ -649,3 +760,11 @@ def test_what_factories_made_is_closed_with_the_provider(factories, run, caplog)
     run(create({"knowledge_bases": bases}).close())
     assert done == ["blocking", "async"]
     assert "postgres" not in caplog.text
+
+
+def test_configuration_that_the_readme_shows_makes_a_provider(factories) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    shown = readme[readme.index("    [provider]\n") :].partition("\n\n")[0]
+    table = tomllib.loads(textwrap.dedent(shown))["provider"]
+    assert table.pop("adapter") == "haystack"
+    assert create({**table, "retriever": "hosts_retrievers:hybrid"}).describe().can("scores")
