@@ -29,12 +29,15 @@ from qak_core import (
     KnowledgeFiltersUnsupported,
     KnowledgeInvalidRequest,
     KnowledgeRuntime,
+    KnowledgeTimeout,
+    KnowledgeUnavailable,
     ProviderHealth,
     RetrievalContext,
     RetrievalRequest,
     SettingsError,
     assert_provider,
 )
+from qak_core.authoring import run_blocking
 
 
 def ids(response: Any) -> list[str]:
@@ -271,6 +274,131 @@ def test_component_is_warmed_up_once_before_fifty_calls_at_once(store, run, part
 
     run(ask_at_once())
     assert embedder.warmed_up == 1
+
+
+class Loading:
+    """What warming up takes its time for; a test says when it is over."""
+
+    def __init__(self) -> None:
+        self.loaded = threading.Event()
+        self.started: list[asyncio.AbstractEventLoop | None] = []
+        self.failing: list[Exception] = []
+
+    def load(self) -> None:
+        self.started.append(None)
+        assert self.loaded.wait(20.0)
+        if self.failing:
+            raise self.failing.pop()
+
+    async def load_natively(self) -> None:
+        self.started.append(asyncio.get_running_loop())
+        assert await run_blocking(CancelSignal(20.0), self.loaded.wait)
+        if self.failing:
+            raise self.failing.pop()
+
+
+def loading(kind: str, slow: Loading) -> Any:
+    @component
+    class Blocking:
+        def warm_up(self) -> None:
+            slow.load()
+
+        @component.output_types(documents=list[Document])
+        def run(self, query: str) -> dict[str, Any]:
+            return {"documents": texts(1)}
+
+    @component
+    class Mixed:
+        def warm_up(self) -> None:
+            slow.load()
+
+        @component.output_types(documents=list[Document])
+        def run(self, query: str) -> dict[str, Any]:
+            raise AssertionError("native")
+
+        @component.output_types(documents=list[Document])
+        async def run_async(self, query: str) -> dict[str, Any]:
+            return {"documents": texts(1)}
+
+    @component
+    class Native:
+        async def warm_up_async(self) -> None:
+            await slow.load_natively()
+
+        @component.output_types(documents=list[Document])
+        def run(self, query: str) -> dict[str, Any]:
+            raise AssertionError("native")
+
+        @component.output_types(documents=list[Document])
+        async def run_async(self, query: str) -> dict[str, Any]:
+            return {"documents": texts(1)}
+
+    return {"blocking": Blocking, "mixed": Mixed, "native": Native}[kind]()
+
+
+@pytest.mark.parametrize("kind", ["blocking", "mixed", "native"])
+def test_warming_up_outlives_the_calls_that_are_too_late_for_it_and_is_never_begun_twice(run, kind) -> None:
+    slow = Loading()
+    provider = HaystackProvider(loading(kind, slow))
+
+    async def ask_within(timeout_s: float) -> list[str]:
+        context = RetrievalContext(owner_id="alice", signal=CancelSignal(timeout_s))
+        return ids(await provider.retrieve(RetrievalRequest(query="q"), context))
+
+    async def ask_until_warm() -> None:
+        late = await asyncio.gather(*(ask_within(0.05) for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in late] == [KnowledgeTimeout] * 3
+        with pytest.raises(KnowledgeTimeout):
+            await ask_within(0.05)
+        slow.loaded.set()
+        assert await ask_within(20.0) == ["d0"]
+        assert len(slow.started) == 1
+
+    run(ask_until_warm())
+
+
+@pytest.mark.parametrize("kind", ["blocking", "mixed", "native"])
+def test_warming_up_that_failed_is_tried_again_by_the_next_call(run, kind) -> None:
+    slow = Loading()
+    slow.loaded.set()
+    slow.failing.append(ConnectionError("sk-planted-0123456789abcdefghij"))
+    provider = HaystackProvider(loading(kind, slow))
+
+    async def ask_twice() -> None:
+        with pytest.raises(KnowledgeUnavailable):
+            await provider.retrieve(RetrievalRequest(query="q"), RetrievalContext(owner_id="alice"))
+        assert ids(await provider.retrieve(RetrievalRequest(query="q"), RetrievalContext(owner_id="alice"))) == ["d0"]
+        assert len(slow.started) == 2
+
+    run(ask_twice())
+
+
+def test_component_is_warmed_up_in_each_event_loop_that_its_clients_are_to_work_in(ask) -> None:
+    slow = Loading()
+    slow.loaded.set()
+    provider = HaystackProvider(loading("native", slow))
+    for _ in range(2):
+        assert ids(ask(provider)) == ["d0"]
+    assert len(set(slow.started)) == 2
+
+
+@pytest.mark.parametrize("kind", ["mixed", "native"])
+def test_closing_ends_the_warming_up_that_nobody_waits_for(run, kind) -> None:
+    slow = Loading()
+    provider = HaystackProvider(loading(kind, slow))
+
+    async def close_meanwhile() -> None:
+        others = asyncio.all_tasks()
+        context = RetrievalContext(owner_id="alice", signal=CancelSignal(0.05))
+        with pytest.raises(KnowledgeTimeout):
+            await provider.retrieve(RetrievalRequest(query="q"), context)
+        assert asyncio.all_tasks() - others
+        await provider.close()
+        await asyncio.wait(asyncio.all_tasks() - others, timeout=20.0)
+        assert asyncio.all_tasks() == others
+
+    run(close_meanwhile())
+    slow.loaded.set()
 
 
 def test_super_component_with_own_names_needs_only_the_query_named(store, ask, parts) -> None:

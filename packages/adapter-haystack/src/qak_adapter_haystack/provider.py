@@ -74,6 +74,12 @@ class _Base:
         outputs = await self.retriever.run(signal, self.plan.inputs(asked, top_k, filters), include=include)
         return self.plan.documents(outputs)
 
+    def close(self) -> None:
+        """End a warming up that is under way."""
+        for part in (self.retriever, self.embedder):
+            if part is not None:
+                part.close()
+
 
 class HaystackProvider:
     """A retriever component, an embedding retriever with its text embedder, or a pipeline behind protocol 1."""
@@ -217,6 +223,8 @@ class HaystackProvider:
 
     async def close(self) -> None:
         """End what is running, take nothing more, and let the host close what is its own; once."""
+        for base in self._bases.values():
+            base.close()
         await self._life.close()
 
     def __repr__(self) -> str:
