@@ -20,12 +20,13 @@ from hypothesis import strategies as st
 
 from qak_adapter_haystack._convert import to_results
 from qak_adapter_haystack._filters import from_haystack, to_haystack
+from qak_adapter_haystack._wanted import Wanted
 from qak_core import KnowledgeError, KnowledgeFiltersUnsupported, KnowledgeInvalidRequest, RetrievalResult, Source
 from qak_core.authoring import Reading, Scope, matches, parse_filter
 
 
 def read(documents: list[Any], reading: Reading, *, wanted: Any = None, **options: Any) -> list[RetrievalResult]:
-    return to_results(documents, reading, limit=8, scope=Scope(wanted=wanted), **options)
+    return to_results(documents, reading, limit=8, wanted=Wanted(scope=Scope(wanted=wanted)), **options)
 
 
 def one(reading: Reading | None = None, *, content: str = "text", **fields: Any) -> RetrievalResult:
@@ -78,6 +79,7 @@ def test_what_is_no_document_is_left_out_and_harms_no_other(foreign) -> None:
         (-1.5, -1.5),
         (math.nan, None),
         (math.inf, None),
+        (10**400, None),
         (True, None),
         ("0.9", None),
         ("<float32>", None),

@@ -5,8 +5,11 @@ from __future__ import annotations
 import asyncio
 import copy
 import sys
+import textwrap
 import threading
+import tomllib
 import types
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -26,12 +29,15 @@ from qak_core import (
     KnowledgeFiltersUnsupported,
     KnowledgeInvalidRequest,
     KnowledgeRuntime,
+    KnowledgeTimeout,
+    KnowledgeUnavailable,
     ProviderHealth,
     RetrievalContext,
     RetrievalRequest,
     SettingsError,
     assert_provider,
 )
+from qak_core.authoring import run_blocking
 
 
 def ids(response: Any) -> list[str]:
@@ -270,6 +276,131 @@ def test_component_is_warmed_up_once_before_fifty_calls_at_once(store, run, part
     assert embedder.warmed_up == 1
 
 
+class Loading:
+    """What warming up takes its time for; a test says when it is over."""
+
+    def __init__(self) -> None:
+        self.loaded = threading.Event()
+        self.started: list[asyncio.AbstractEventLoop | None] = []
+        self.failing: list[Exception] = []
+
+    def load(self) -> None:
+        self.started.append(None)
+        assert self.loaded.wait(20.0)
+        if self.failing:
+            raise self.failing.pop()
+
+    async def load_natively(self) -> None:
+        self.started.append(asyncio.get_running_loop())
+        assert await run_blocking(CancelSignal(20.0), self.loaded.wait)
+        if self.failing:
+            raise self.failing.pop()
+
+
+def loading(kind: str, slow: Loading) -> Any:
+    @component
+    class Blocking:
+        def warm_up(self) -> None:
+            slow.load()
+
+        @component.output_types(documents=list[Document])
+        def run(self, query: str) -> dict[str, Any]:
+            return {"documents": texts(1)}
+
+    @component
+    class Mixed:
+        def warm_up(self) -> None:
+            slow.load()
+
+        @component.output_types(documents=list[Document])
+        def run(self, query: str) -> dict[str, Any]:
+            raise AssertionError("native")
+
+        @component.output_types(documents=list[Document])
+        async def run_async(self, query: str) -> dict[str, Any]:
+            return {"documents": texts(1)}
+
+    @component
+    class Native:
+        async def warm_up_async(self) -> None:
+            await slow.load_natively()
+
+        @component.output_types(documents=list[Document])
+        def run(self, query: str) -> dict[str, Any]:
+            raise AssertionError("native")
+
+        @component.output_types(documents=list[Document])
+        async def run_async(self, query: str) -> dict[str, Any]:
+            return {"documents": texts(1)}
+
+    return {"blocking": Blocking, "mixed": Mixed, "native": Native}[kind]()
+
+
+@pytest.mark.parametrize("kind", ["blocking", "mixed", "native"])
+def test_warming_up_outlives_the_calls_that_are_too_late_for_it_and_is_never_begun_twice(run, kind) -> None:
+    slow = Loading()
+    provider = HaystackProvider(loading(kind, slow))
+
+    async def ask_within(timeout_s: float) -> list[str]:
+        context = RetrievalContext(owner_id="alice", signal=CancelSignal(timeout_s))
+        return ids(await provider.retrieve(RetrievalRequest(query="q"), context))
+
+    async def ask_until_warm() -> None:
+        late = await asyncio.gather(*(ask_within(0.05) for _ in range(3)), return_exceptions=True)
+        assert [type(error) for error in late] == [KnowledgeTimeout] * 3
+        with pytest.raises(KnowledgeTimeout):
+            await ask_within(0.05)
+        slow.loaded.set()
+        assert await ask_within(20.0) == ["d0"]
+        assert len(slow.started) == 1
+
+    run(ask_until_warm())
+
+
+@pytest.mark.parametrize("kind", ["blocking", "mixed", "native"])
+def test_warming_up_that_failed_is_tried_again_by_the_next_call(run, kind) -> None:
+    slow = Loading()
+    slow.loaded.set()
+    slow.failing.append(ConnectionError("sk-planted-0123456789abcdefghij"))
+    provider = HaystackProvider(loading(kind, slow))
+
+    async def ask_twice() -> None:
+        with pytest.raises(KnowledgeUnavailable):
+            await provider.retrieve(RetrievalRequest(query="q"), RetrievalContext(owner_id="alice"))
+        assert ids(await provider.retrieve(RetrievalRequest(query="q"), RetrievalContext(owner_id="alice"))) == ["d0"]
+        assert len(slow.started) == 2
+
+    run(ask_twice())
+
+
+def test_component_is_warmed_up_in_each_event_loop_that_its_clients_are_to_work_in(ask) -> None:
+    slow = Loading()
+    slow.loaded.set()
+    provider = HaystackProvider(loading("native", slow))
+    for _ in range(2):
+        assert ids(ask(provider)) == ["d0"]
+    assert len(set(slow.started)) == 2
+
+
+@pytest.mark.parametrize("kind", ["mixed", "native"])
+def test_closing_ends_the_warming_up_that_nobody_waits_for(run, kind) -> None:
+    slow = Loading()
+    provider = HaystackProvider(loading(kind, slow))
+
+    async def close_meanwhile() -> None:
+        others = asyncio.all_tasks()
+        context = RetrievalContext(owner_id="alice", signal=CancelSignal(0.05))
+        with pytest.raises(KnowledgeTimeout):
+            await provider.retrieve(RetrievalRequest(query="q"), context)
+        assert asyncio.all_tasks() - others
+        await provider.close()
+        await asyncio.wait(asyncio.all_tasks() - others, timeout=20.0)
+        assert asyncio.all_tasks() == others
+
+    run(close_meanwhile())
+    slow.loaded.set()
+
+
 def test_super_component_with_own_names_needs_only_the_query_named(store, ask, parts) -> None:
     wrapped = SuperComponent(
         pipeline=parts.hybrid(store),
@@ -338,8 +469,116 @@ def test_host_filter_is_checked_where_the_retriever_takes_none(ask) -> None:
     documents = [*texts(9, kind="blog"), Document(id="article", content="text", meta={"kind": "article"})]
     articles = {"type": "eq", "key": "kind", "value": "article"}
     assert ids(ask(HaystackProvider(Fixed(*documents), filters=articles), top_k=2)) == ["article"]
-    with pytest.raises(SettingsError, match="takes filters"):
-        HaystackProvider(Fixed(), filters={"field": "meta.kind", "operator": "==", "value": "article"})
+
+
+@component
+class Deaf:
+    """Has an input for filters, and ignores it."""
+
+    def __init__(self, documents: list[Document]) -> None:
+        self.documents = documents
+
+    @component.output_types(documents=list[Document])
+    def run(self, query: str, filters: dict[str, Any] | None = None, top_k: int = 10) -> dict[str, Any]:
+        return {"documents": self.documents[:top_k]}
+
+
+def joined(*retrievers: Any) -> Pipeline:
+    pipeline = Pipeline()
+    pipeline.add_component("joiner", DocumentJoiner())
+    for number, retriever in enumerate(retrievers):
+        pipeline.add_component(f"r{number}", retriever)
+        pipeline.connect(f"r{number}", "joiner")
+    return pipeline
+
+
+ALICES = {"field": "meta.owner_id", "operator": "==", "value": "alice"}
+
+
+def leaky(kind: str, store: Any) -> tuple[Any, dict[str, Any]]:
+    """Return a retriever that lets out documents whatever filters it is sent, and how to compose it."""
+    everything = store.filter_documents()
+    if kind == "branch without filters":
+        return joined(InMemoryBM25Retriever(store), Fixed(*everything)), {}
+    if kind == "branch not named":
+        both = joined(InMemoryBM25Retriever(store), InMemoryBM25Retriever(store))
+        return both, {"filters_inputs": ["r0.filters"]}
+    if kind == "branch that ignores":
+        return joined(InMemoryBM25Retriever(store), Deaf(everything)), {}
+    return Deaf(everything), {}
+
+
+LEAKY = ["branch without filters", "branch not named", "branch that ignores", "component that ignores"]
+
+
+@pytest.mark.parametrize("kind", LEAKY)
+@pytest.mark.parametrize(
+    ("native", "expected"),
+    [
+        (ALICES, {"red", "green", "blue"}),
+        ({**ALICES, "field": "owner_id"}, {"red", "green", "blue"}),
+        ({"operator": "NOT", "conditions": [{**ALICES, "value": "bob"}]}, {"red", "green", "blue"}),
+        (
+            {"operator": "AND", "conditions": [ALICES, {"field": "meta.year", "operator": ">", "value": 2024}]},
+            {"green", "blue"},
+        ),
+        ({"field": "id", "operator": "in", "value": ["red", "secret"]}, {"red", "secret"}),
+        (
+            {"field": "content", "operator": "!=", "value": "Bob's lamp lamp lamp is a secret."},
+            {"red", "green", "blue"},
+        ),
+    ],
+    ids=["comparison", "bare key", "not", "and", "id", "content"],
+)
+@pytest.mark.parametrize("side", ["host", "caller"])
+def test_native_filter_holds_for_every_document_whatever_a_branch_makes_of_it(
+    store, ask, kind, native, expected, side
+) -> None:
+    retriever, names = leaky(kind, store)
+    if side == "host":
+        found = ask(HaystackProvider(retriever, filters=native, **names), top_k=8)
+    else:
+        found = ask(HaystackProvider(retriever, caller_filters="native", **names), filters=native, top_k=8)
+    assert set(ids(found)) == expected
+
+
+@pytest.mark.parametrize("kind", LEAKY)
+def test_native_filters_of_host_and_caller_hold_together(store, ask, kind) -> None:
+    retriever, names = leaky(kind, store)
+    provider = HaystackProvider(retriever, filters=ALICES, caller_filters="native", **names)
+    assert ids(ask(provider, filters={**ALICES, "value": "bob"})) == []
+    either = {"operator": "OR", "conditions": [{**ALICES, "value": "bob"}, ALICES]}
+    assert set(ids(ask(provider, filters=either))) == {"red", "green", "blue"}
+
+
+def test_native_host_filter_is_checked_where_the_retriever_takes_none(ask) -> None:
+    documents = [*texts(9, kind="blog"), Document(id="article", content="text", meta={"kind": "article"})]
+    articles = {"field": "meta.kind", "operator": "==", "value": "article"}
+    retriever = Counting(documents)
+    assert ids(ask(HaystackProvider(retriever, filters=articles), top_k=2)) == ["article"]
+    assert retriever.asked == [16]
+
+
+def test_document_that_can_not_be_compared_with_a_native_filter_is_left_out(ask) -> None:
+    documents = [
+        Document(id=f"d{n}", content="text", meta={"day": day}) for n, day in enumerate(["x", 7, "2026-01-02"])
+    ]
+    since = {"field": "meta.day", "operator": ">", "value": "2026-01-01"}
+    assert ids(ask(HaystackProvider(Deaf(documents), filters=since))) == ["d2"]
+    never = {"operator": "NOT", "conditions": [since]}
+    assert ids(ask(HaystackProvider(Deaf(documents), filters=never))) == []
+
+
+@pytest.mark.parametrize(
+    ("operator", "value"), [("in", "alice"), ("not in", "alice"), (">", "m"), ("<=", ["2026-01-01"]), (">=", {})]
+)
+def test_native_filter_that_nothing_can_be_compared_with_is_refused(store, ask, operator, value) -> None:
+    wrong = {"operator": "OR", "conditions": [ALICES, {"field": "meta.kind", "operator": operator, "value": value}]}
+    with pytest.raises(SettingsError, match="can't compare"):
+        HaystackProvider(InMemoryBM25Retriever(store), filters=wrong)
+    provider = HaystackProvider(InMemoryBM25Retriever(store), caller_filters="native")
+    with pytest.raises(KnowledgeFiltersUnsupported):
+        ask(provider, filters=wrong)
 
 
 def test_filters_that_another_component_writes_are_never_left_to_the_caller(store, ask) -> None:
@@ -649,3 +888,11 @@ def test_what_factories_made_is_closed_with_the_provider(factories, run, caplog)
     run(create({"knowledge_bases": bases}).close())
     assert done == ["blocking", "async"]
     assert "postgres" not in caplog.text
+
+
+def test_configuration_that_the_readme_shows_makes_a_provider(factories) -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    shown = readme[readme.index("    [provider]\n") :].partition("\n\n")[0]
+    table = tomllib.loads(textwrap.dedent(shown))["provider"]
+    assert table.pop("adapter") == "haystack"
+    assert create({**table, "retriever": "hosts_retrievers:hybrid"}).describe().can("scores")

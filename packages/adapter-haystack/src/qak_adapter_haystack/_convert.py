@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from qak_adapter_haystack._filters import keys
+from qak_adapter_haystack._wanted import Wanted
 from qak_core import RetrievalResult
-from qak_core.authoring import Reading, Scope, plain_value, read_passages, value_at
+from qak_core.authoring import Reading, plain_value, read_passages
 
 
 def to_results(
-    documents: Iterable[Any], reading: Reading, *, limit: int, base: str = "", scope: Scope | None = None
+    documents: Iterable[Any], reading: Reading, *, limit: int, base: str = "", wanted: Wanted | None = None
 ) -> list[RetrievalResult]:
     """Return a result for each document that has a text and may be seen, in the vendor's order.
 
@@ -20,29 +20,17 @@ def to_results(
         reading: what the host declares about them.
         limit: as many results at most.
         base: knowledge base to put before the ids.
-        scope: what the request may see, whatever the vendor did with it.
+        wanted: what the request may see, whatever the vendor did with it.
     """
 
     def read(document: Any) -> RetrievalResult | None:
         content, meta = plain_value(document.content), document.meta
         meta = meta if isinstance(meta, Mapping) else {}
-        if not isinstance(content, str) or not content.strip() or not _admits(scope, meta):
+        if not isinstance(content, str) or not content.strip():
+            return None
+        if wanted is not None and not wanted.admits(document, meta):
             return None
         own_id, score = getattr(document, "id", None), getattr(document, "score", None)
         return reading.result(content, meta, own_id=own_id, score=score, base=base)
 
     return read_passages(documents, read, limit=limit)
-
-
-def _admits(scope: Scope | None, meta: Mapping[str, Any]) -> bool:
-    """Compare as Haystack does: keys may be dotted paths, dates are texts."""
-    if scope is None or not scope.restricts:
-        return True
-    compared = [] if scope.wanted is None else list(keys(scope.wanted))
-    if scope.owner_key is not None:
-        compared.append(scope.owner_key)
-    return scope.admits({key: _comparable(value_at(meta, key)) for key in compared})
-
-
-def _comparable(value: object) -> object:
-    return [plain_value(one) for one in value] if isinstance(value, list | tuple) else plain_value(value)

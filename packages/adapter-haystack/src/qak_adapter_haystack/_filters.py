@@ -97,6 +97,30 @@ def read_native(given: object, depth: int = _MAX_DEPTH) -> NativeFilter:
     )
 
 
+def meets(wanted: NativeFilter, document: Any) -> bool:
+    """Whether a document meets a filter of Haystack's, as Haystack itself compares.
+
+    Raises:
+        Exception: whatever Haystack's comparison does, as on a text that is no date beside one.
+    """
+    from haystack.utils.filters import document_matches_filter  # whoever made a document has imported Haystack
+
+    return bool(document_matches_filter(wanted, document))
+
+
+def is_comparable(wanted: NativeFilter) -> bool:
+    """Whether each value of one of Haystack's filters can be compared at all, as with itself."""
+    from haystack import Document
+
+    if "conditions" in wanted:
+        return all(map(is_comparable, wanted["conditions"]))
+    try:
+        meets({**wanted, "field": "meta.value"}, Document(meta={"value": wanted["value"]}))
+    except Exception:  # noqa: BLE001 - a host may have given any object as value
+        return False
+    return True
+
+
 def is_native(given: object) -> bool:
     """Whether a filter means to be Haystack's and not the neutral grammar's."""
     return isinstance(given, Mapping) and "operator" in given and "type" not in given

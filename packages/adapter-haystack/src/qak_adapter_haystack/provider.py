@@ -12,10 +12,11 @@ from typing import Any
 
 from qak_adapter_haystack._convert import to_results
 from qak_adapter_haystack._errors import ERRORS
-from qak_adapter_haystack._filters import NativeFilter, all_native, comparison, is_native, read_native, to_haystack
+from qak_adapter_haystack._filters import NativeFilter, all_native, is_comparable, is_native, read_native
 from qak_adapter_haystack._running import Runnable
 from qak_adapter_haystack._sockets import Names, Plan, plan
 from qak_adapter_haystack._tracing import quiet
+from qak_adapter_haystack._wanted import Wanted
 from qak_adapter_haystack.settings import MADE, CallerFilters, HaystackSettings, problems_of
 from qak_core import (
     CancelSignal,
@@ -72,6 +73,12 @@ class _Base:
         include = None if self.plan.leaf else self.plan.output.partition(".")[0]
         outputs = await self.retriever.run(signal, self.plan.inputs(asked, top_k, filters), include=include)
         return self.plan.documents(outputs)
+
+    def close(self) -> None:
+        """End a warming up that is under way."""
+        for part in (self.retriever, self.embedder):
+            if part is not None:
+                part.close()
 
 
 class HaystackProvider:
@@ -167,10 +174,10 @@ class HaystackProvider:
         if filters is not None and not problems:
             if is_native(filters):
                 self._host_native = read_native(filters)
-                if not filterable:
+                if not is_comparable(self._host_native):
                     problems.append(
-                        "filters: a filter of Haystack's needs a retriever that takes filters; write it in the neutral "
-                        "grammar, which is checked here, or give it to the retriever itself"
+                        "filters: Haystack can't compare with one of the values; it orders numbers and ISO dates, and "
+                        "'in' and 'not in' need a list"
                     )
             else:
                 self._host_filter = parse_filter(filters)
@@ -202,10 +209,11 @@ class HaystackProvider:
                 table makes of the vendor's.
         """
         with self._life.retrieval(context.signal) as signal:
-            native, scope = self._filters(request, context)
+            wanted = self._wanted(request, context)
+            sent = wanted.sent()
             bases = route(self._bases, request.knowledge_base_ids)
             calls = {
-                name: partial(self._ask, name, base, request, native, scope, signal) for name, base in bases.items()
+                name: partial(self._ask, name, base, request, wanted, sent, signal) for name, base in bases.items()
             }
             return await answer(calls, signal, top_k=request.top_k)
 
@@ -215,6 +223,8 @@ class HaystackProvider:
 
     async def close(self) -> None:
         """End what is running, take nothing more, and let the host close what is its own; once."""
+        for base in self._bases.values():
+            base.close()
         await self._life.close()
 
     def __repr__(self) -> str:
@@ -225,24 +235,24 @@ class HaystackProvider:
         name: str,
         base: _Base,
         request: RetrievalRequest,
-        native: NativeFilter | None,
-        scope: Scope,
+        wanted: Wanted,
+        sent: NativeFilter | None,
         signal: CancelSignal,
     ) -> list[RetrievalResult]:
         """Ask one base for exactly ``top_k`` results, and again for more where too many had to be left out."""
         top_k = request.top_k
-        fetch = _OVERFETCH * top_k if scope.restricts and not base.plan.filters else top_k
+        fetch = _OVERFETCH * top_k if wanted.restricts and not base.plan.filters else top_k
         prefix = name if len(self._bases) > 1 else ""
         while True:
             with quiet() if self._disable_tracing else nullcontext():
-                documents = await ERRORS.guard(base.ask(request.query, fetch, native, signal))
-            results = to_results(documents, self._reading, limit=top_k, base=prefix, scope=scope)
+                documents = await ERRORS.guard(base.ask(request.query, fetch, sent, signal))
+            results = to_results(documents, self._reading, limit=top_k, base=prefix, wanted=wanted)
             if len(results) == top_k or len(documents) < fetch or fetch == _MAX_FETCHED or not base.plan.top_k:
                 return results
             fetch = min(_MAX_FETCHED, fetch * _OVERFETCH)
 
-    def _filters(self, request: RetrievalRequest, context: RetrievalContext) -> tuple[NativeFilter | None, Scope]:
-        """Return what the retriever is to match, for host, owner and caller, and what is checked afterwards."""
+    def _wanted(self, request: RetrievalRequest, context: RetrievalContext) -> Wanted:
+        """Return what every document must meet, for host, owner and caller."""
         caller: Filter | None = None
         native = [self._host_native] if self._host_native is not None else []
         if request.filters is not None:
@@ -250,15 +260,14 @@ class HaystackProvider:
                 raise KnowledgeFiltersUnsupported
             if is_native(request.filters):
                 native.append(read_native(request.filters))
+                if not is_comparable(native[-1]):
+                    raise KnowledgeFiltersUnsupported("Haystack can't compare with one of the values")
             else:
                 caller = parse_filter(request.filters)
-        owner_key = self._reading.owner_key
-        scope = Scope(owner_key=owner_key, owner_id=context.owner_id, wanted=all_of(self._host_filter, caller))
-        if owner_key is not None:
-            native.append(comparison(owner_key, "==", context.owner_id))
-        if scope.wanted is not None:
-            native.append(to_haystack(scope.wanted))
-        return all_native(native), scope
+        scope = Scope(
+            owner_key=self._reading.owner_key, owner_id=context.owner_id, wanted=all_of(self._host_filter, caller)
+        )
+        return Wanted(scope=scope, native=all_native(native))
 
     def _base(self, base_id: str, given: Any, embedder: Any, problems: list[str]) -> _Base:
         subject = f"knowledge base {base_id!r}" if base_id else "the retriever"
