@@ -122,11 +122,16 @@ class VendorSource:
 
 
 def is_blocking(vendor: object) -> bool:
-    """Whether the async form of a vendor's object, or of a part of it, is one in name only."""
-    return any(
-        (_LAMBDA in class_names(part) and not hasattr(part, "afunc"))
-        or any(full_name(getattr(type(part), name, None)) in NOT_ASYNC for name in _ASYNC_METHODS)
-        for part in _parts(vendor)
+    """Whether the async form of a vendor's object, or of a part of it, is one in name only.
+
+    Not where a part has no blocking form at all: then the async form is the only one that works.
+    """
+    parts = list(_parts(vendor))
+    lambdas = [part for part in parts if _LAMBDA in class_names(part)]
+    if any(not hasattr(part, "func") for part in lambdas):
+        return False
+    return any(not hasattr(part, "afunc") for part in lambdas) or any(
+        full_name(getattr(type(part), name, None)) in NOT_ASYNC for part in parts for name in _ASYNC_METHODS
     )
 
 
