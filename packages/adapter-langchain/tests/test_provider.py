@@ -46,6 +46,10 @@ async def three(query: str) -> list[Document]:
     return DOCUMENTS[:3]
 
 
+async def reranked(documents: list[Document]) -> list[Document]:
+    return documents[::-1]
+
+
 def raising(error: BaseException) -> Any:
     def do(query: str) -> Any:
         raise error
@@ -99,6 +103,10 @@ def fallback() -> Any:
         (lambda: AsyncStore(AsyncEmbeddings()).as_retriever(), False, 3),
         (lambda: AsyncStore(ToyEmbeddings()).as_retriever(search_kwargs={}), True, None),
         (OnlyAinvoke, False, 3),
+        (lambda: bm25(DOCUMENTS) | RunnableLambda(reranked), False, 4),
+        (lambda: (bm25(DOCUMENTS) | RunnableLambda(reranked)).with_retry(), False, 4),
+        (lambda: in_memory(DOCUMENTS).as_retriever(search_kwargs={"k": 8}) | RunnableLambda(reranked), False, 8),
+        (lambda: RunnableLambda(raising(ConnectionError())).with_fallbacks([RunnableLambda(three)]), False, 3),
     ],
 )
 def test_provider_takes_what_users_have_and_decides_how_to_call_it(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextvars
 import os
 import subprocess
 import sys
@@ -15,10 +16,11 @@ import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
+from langchain_core.tracers.context import collect_runs, register_configure_hook
 
 from qak_adapter_langchain import LangChainProvider
 
-from ._vendors import Fixed, in_memory, retrieve
+from ._vendors import Fixed, NativelyAsync, found, in_memory, retrieve
 
 QUERY = "saffron turmeric"
 
@@ -118,3 +120,37 @@ def test_l12_callbacks_of_an_outer_run_hear_nothing_when_disabled(make: Any, dis
     assert (QUERY in handler.heard) is not disabled
     assert handler.heard[0] == "question"
     assert handler.heard[-1] == "the host's own"
+
+
+HOOKED: contextvars.ContextVar[Any] = contextvars.ContextVar("hooked", default=None)
+register_configure_hook(HOOKED, inheritable=True)
+
+
+async def nothing(query: str) -> list[Document]:
+    return []
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: Fixed(answer=[]),
+        lambda: NativelyAsync(do=nothing),
+        lambda: RunnableLambda(lambda query: []),
+        lambda: in_memory([]).as_retriever().with_retry(),
+    ],
+)
+@pytest.mark.parametrize("disabled", [True, False])
+def test_l12_handlers_that_listen_to_every_run_hear_nothing_when_disabled(make: Any, disabled: bool) -> None:
+    """Run collectors, and what counts usage and cost, hook themselves into all runs of a context."""
+    provider = LangChainProvider(make(), disable_tracing=disabled)
+    handler = Handler()
+    token = HOOKED.set(handler)
+    try:
+        with collect_runs() as collected:
+            assert found(provider, QUERY) == []
+            RunnableLambda(lambda text: text).invoke("the host's own")
+    finally:
+        HOOKED.reset(token)
+    assert (QUERY in handler.heard) is not disabled
+    assert handler.heard[-1] == "the host's own"
+    assert (len(collected.traced_runs) == 1) is disabled

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import sys
 from collections.abc import Callable, Collection, Iterator, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -122,21 +123,42 @@ class VendorSource:
 
 
 def is_blocking(vendor: object) -> bool:
-    """Whether the async form of a vendor's object, or of a part of it, is one in name only."""
-    return any(
-        (_LAMBDA in class_names(part) and not hasattr(part, "afunc"))
-        or any(full_name(getattr(type(part), name, None)) in NOT_ASYNC for name in _ASYNC_METHODS)
-        for part in _parts(vendor)
+    """Whether the async form of a vendor's object, or of a part of it, is one in name only.
+
+    Not where a part has no blocking form at all: then the async form is the only one that works.
+    """
+    parts = list(_parts(vendor))
+    lambdas = [part for part in parts if _LAMBDA in class_names(part)]
+    if any(not hasattr(part, "func") for part in lambdas):
+        return False
+    return any(not hasattr(part, "afunc") for part in lambdas) or any(
+        full_name(getattr(type(part), name, None)) in NOT_ASYNC for part in parts for name in _ASYNC_METHODS
     )
 
 
 def no_tracing() -> Callable[[], AbstractContextManager[Any]]:
-    """Return what switches LangSmith off within a ``with``; its environment variables are read once and kept."""
+    """Return what switches tracing off within a ``with``.
+
+    That is LangSmith, whose environment variables are read once and kept, and the handlers that LangChain adds to every
+    run of a context by itself, such as run collectors.
+    """
     try:
         from langsmith import tracing_context
     except ImportError:
-        return nullcontext
-    return partial(tracing_context, enabled=False)
+        return partial(_untraced, nullcontext)
+    return partial(_untraced, partial(tracing_context, enabled=False))
+
+
+@contextmanager
+def _untraced(no_langsmith: Callable[[], AbstractContextManager[Any]]) -> Iterator[None]:
+    hooks = getattr(sys.modules.get("langchain_core.tracers.context"), "_configure_hooks", ())
+    given = [(hook[0], hook[0].set(None)) for hook in hooks]
+    try:
+        with no_langsmith():
+            yield
+    finally:
+        for variable, token in given:
+            variable.reset(token)
 
 
 def _parts(vendor: object) -> Iterator[object]:
