@@ -213,16 +213,102 @@ def test_blocking_run_is_done_by_the_loop_that_the_component_was_made_in(run) ->
     run(from_a_thread())
 
 
-def test_closing_ends_a_run_and_its_thread() -> None:
-    entered = threading.Event()
+@pytest.mark.parametrize("made_in_the_loop", [True, False])
+def test_async_run_from_a_second_loop_is_done_by_the_first_while_that_runs(run, made_in_the_loop) -> None:
+    provider = Shelf(*RESULTS)
+    made = None if made_in_the_loop else as_retriever(provider, context=ALICE)
 
-    class Hanging(Shelf):
-        async def retrieve(self, request: RetrievalRequest, context: RetrievalContext) -> list[RetrievalResult]:
-            entered.set()
+    async def from_a_second_loop() -> None:
+        component_of_first = made or as_retriever(provider, context=ALICE)
+        await component_of_first.run_async(query="q")
+        found = await asyncio.to_thread(asyncio.run, component_of_first.run_async(query="q"))
+        assert [document.id for document in found["documents"]] == ["one", "two", "three"]
+        assert provider.loops == [asyncio.get_running_loop()] * 2
+        component_of_first.close()
+
+    run(from_a_second_loop())
+
+
+def test_async_run_goes_on_in_a_new_loop_when_the_first_has_ended(run) -> None:
+    provider = Shelf(*RESULTS)
+    made = as_retriever(provider, context=ALICE)
+    for _ in range(2):
+        assert len(run(made.run_async(query="q"))["documents"]) == 3
+    assert len(set(provider.loops)) == 2
+    made.close()
+
+
+def test_async_run_is_done_by_the_components_own_loop_once_that_has_begun(run) -> None:
+    provider = Shelf(*RESULTS)
+    made = as_retriever(provider, context=ALICE)
+    made.run(query="q")
+    run(made.run_async(query="q"))
+    assert provider.loops[0] is provider.loops[1]
+    made.close()
+
+
+class Hanging(Shelf):
+    """Never answers, and says when it was asked and when it was left."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.entered, self.left = threading.Event(), threading.Event()
+
+    async def retrieve(self, request: RetrievalRequest, context: RetrievalContext) -> list[RetrievalResult]:
+        self.entered.set()
+        try:
             await asyncio.Event().wait()
-            return []
+        finally:
+            self.left.set()
+        return []
 
-    made, errors = as_retriever(Hanging(), context=ALICE), []
+
+def test_cancelling_an_async_run_ends_the_search_in_the_other_loop(run) -> None:
+    provider = Hanging()
+
+    async def cancelled_in_a_second_loop(made: KnowledgeComponent) -> None:
+        running = asyncio.create_task(made.run_async(query="q"))
+        await asyncio.to_thread(provider.entered.wait, 20)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    async def first_loop() -> None:
+        made = as_retriever(provider, context=ALICE)
+        await asyncio.to_thread(asyncio.run, cancelled_in_a_second_loop(made))
+        assert await asyncio.to_thread(provider.left.wait, 20)
+
+    run(first_loop())
+
+
+def test_closing_ends_an_async_run_in_the_components_own_loop(run) -> None:
+    provider = Hanging()
+    made = as_retriever(provider, context=ALICE)
+
+    def search() -> None:
+        with pytest.raises(KnowledgeClosed):
+            made.run(query="q")
+
+    blocked = threading.Thread(target=search)
+    blocked.start()
+    assert provider.entered.wait(20)
+
+    async def close_meanwhile() -> None:
+        provider.entered.clear()
+        running = asyncio.create_task(made.run_async(query="q"))
+        assert await asyncio.to_thread(provider.entered.wait, 20)
+        made.close()
+        with pytest.raises(KnowledgeClosed):
+            await running
+
+    run(close_meanwhile())
+    blocked.join(20)
+    assert not blocked.is_alive()
+
+
+def test_closing_ends_a_run_and_its_thread() -> None:
+    provider = Hanging()
+    made, errors = as_retriever(provider, context=ALICE), []
 
     def search() -> None:
         try:
@@ -232,7 +318,7 @@ def test_closing_ends_a_run_and_its_thread() -> None:
 
     thread = threading.Thread(target=search)
     thread.start()
-    assert entered.wait(20)
+    assert provider.entered.wait(20)
     made.close()
     made.close()
     thread.join(20)

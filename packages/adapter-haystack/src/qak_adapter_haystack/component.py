@@ -67,8 +67,23 @@ class KnowledgeComponent:
     async def run_async(
         self, query: str, top_k: int | None = None, filters: dict[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Search in the running event loop; otherwise as :meth:`run`."""
-        return {"documents": await self._search(query, top_k, filters, self._trusted())}
+        """Search without blocking; otherwise as :meth:`run`.
+
+        The event loop in which the component was made, or first awaited, does the work while it runs, and then the next
+        that awaits it; once :meth:`run` has needed a loop of the component's own, that one does.
+        """
+        search = self._search(query, top_k, filters, self._trusted())
+        loop = self._awaited_loop()
+        if loop is asyncio.get_running_loop():
+            return {"documents": await search}
+        future = asyncio.wrap_future(asyncio.run_coroutine_threadsafe(search, loop))
+        try:
+            await asyncio.wait({future})
+            if future.cancelled():  # by the other loop, at its end
+                raise KnowledgeClosed
+            return {"documents": future.result()}
+        finally:
+            future.cancel()
 
     def close(self) -> None:
         """End the component's own loop; provider and runtime are closed by their owner."""
@@ -129,6 +144,14 @@ class KnowledgeComponent:
                 source = self.source() if inspect.isfunction(self.source) else self.source
                 self._runtime = source if isinstance(source, KnowledgeRuntime) else KnowledgeRuntime(source)
             return self._runtime
+
+    def _awaited_loop(self) -> asyncio.AbstractEventLoop:
+        with self._starting:
+            if self._home is None or not self._home.is_running():
+                if self._own_loop is not None:
+                    return self._own_loop
+                self._home = asyncio.get_running_loop()
+            return self._home
 
     def _started_loop(self) -> asyncio.AbstractEventLoop:
         with self._starting:
