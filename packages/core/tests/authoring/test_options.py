@@ -30,6 +30,8 @@ def test_every_option_that_can_not_be_used_is_named():
 
 def test_a_truth_value_is_no_page_and_sixty_five_threads_are_too_many():
     assert len(problems(Reading(first_page=True), max_workers=65)) == 2
+    for wrong in ("8", None, True, 2.5, [], {}):
+        assert [line.partition(":")[0] for line in problems(Reading(), max_workers=wrong)] == ["max_workers"]
 
 
 def test_filters_of_another_grammar_are_read_by_its_reader():

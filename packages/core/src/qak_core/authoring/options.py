@@ -48,10 +48,11 @@ def option_problems(
     ]
     keys = {"id_key": reading.id_key, "owner_key": reading.owner_key}
     problems += [f"{name}: expected a metadata key, got empty text" for name, key in keys.items() if key == ""]
-    if isinstance(reading.first_page, bool) or reading.first_page not in {None, 0, 1}:
-        problems.append(f"first_page: expected 0 or 1, got {reading.first_page!r}")
-    if not 1 <= max_workers <= MAX_WORKERS:
-        problems.append(f"max_workers: expected 1 to {MAX_WORKERS}, got {max_workers}")
+    first_page: object = reading.first_page
+    if first_page is not None and (type(first_page) is not int or first_page not in {0, 1}):
+        problems.append(f"first_page: expected 0 or 1, got {str(first_page)[:80]!r}")
+    if type(max_workers) is not int or not 1 <= max_workers <= MAX_WORKERS:
+        problems.append(f"max_workers: expected 1 to {MAX_WORKERS}, got {str(max_workers)[:80]!r}")
     problems += [
         f"knowledge_bases: an id is text without blanks around it, got {base_id!r}"
         for base_id in base_ids
