@@ -78,7 +78,8 @@ class TestAcmeSearch(KnowledgeProviderContract):
 
 
 def run_pytest(folder: Path, *arguments: str, failing: bool = False) -> str:
-    command = [sys.executable, "-W", "error", "-m", "pytest", "-p", "no:cacheprovider", "-W", "error", *arguments]
+    quiet = ("-p", "no:cacheprovider", "-p", "no:asyncio")  # pytest-asyncio, where installed, warns if not configured
+    command = [sys.executable, "-W", "error", "-m", "pytest", *quiet, "-W", "error", *arguments]
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
     assert ended.returncode == int(failing), ended.stdout + ended.stderr
     return ended.stdout
